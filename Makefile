@@ -1,0 +1,34 @@
+# Each target does all its own set-up on a fresh machine with Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: test demo lint format bench clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("scalegrad needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+test: $(READY)
+	@start=$$(date +%s); \
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy \
+	&& $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS) \
+	&& echo "make test: green in $$(( $$(date +%s) - start )) s (set-up not counted)"
+
+demo: $(READY)
+	$(BIN)/scalegrad reproduce gradients --out gradients.png
+
+lint: $(READY)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python -m scalegrad.bench cpu
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache dist build

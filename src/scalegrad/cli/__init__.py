@@ -1,0 +1,57 @@
+"""The `scalegrad` command: one thin file a verb, each of which parses, calls the library and prints."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from scalegrad._extras import MissingExtra, need
+from scalegrad._version import __version__
+
+# Verbs in the order `scalegrad --help` lists them; each is a module here with an `app` (a group) or a `command`.
+VERBS: tuple[str, ...] = ()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line.
+
+    What only the user can put right (a bad value, a missing file, a missing extra) ends with exit code 2 and one
+    sentence; `SCALEGRAD_TRACEBACK=1` shows where it came from.
+    """
+    try:
+        _app()(args=None if argv is None else list(argv), prog_name="scalegrad")
+    except (ValueError, OSError, MissingExtra) as mistake:
+        if os.environ.get("SCALEGRAD_TRACEBACK"):
+            raise
+        print(f"scalegrad: {mistake}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _app():  # type: ignore[no-untyped-def]
+    typer = need("typer", extra="cli")
+    app = typer.Typer(
+        help="Measure, decode and train text generators that do not repeat themselves.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+    )
+
+    def version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"scalegrad {__version__}")
+            raise typer.Exit
+
+    @app.callback()
+    def root(version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Print it.")) -> None:
+        """Nothing to do before the verb."""
+
+    for verb in VERBS:
+        module = importlib.import_module(f"scalegrad.cli.{verb}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=verb)
+        else:
+            app.command(verb)(module.command)
+    return app
