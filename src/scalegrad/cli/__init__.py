@@ -45,7 +45,9 @@ def _app():  # type: ignore[no-untyped-def]
             raise typer.Exit
 
     @app.callback()
-    def root(version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Print it.")) -> None:
+    def root(
+        version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Print it."),
+    ) -> None:
         """Nothing to do before the verb."""
 
     for verb in VERBS:

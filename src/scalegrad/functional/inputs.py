@@ -1,0 +1,120 @@
+"""From what people pass to flat rows: shapes, devices and values checked, history built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from scalegrad.sets import History
+
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """The targets of a call as R rows of T steps."""
+
+    targets: Tensor  # [R, T] int64, −1 where ignored
+    history: History
+    shape: torch.Size  # the targets' own shape, [..., T]
+
+    @property
+    def kept(self) -> Tensor:
+        """[N] bool: the rows that have a target."""
+        return self.targets.flatten() >= 0
+
+
+def read_sequences(
+    targets: Tensor,
+    vocab: int,
+    *,
+    context: Tensor | None,
+    source: Tensor | None,
+    segments: Tensor | None,
+    ignore_index: int,
+    look: bool,
+) -> Sequences:
+    """Check the integer inputs and say what becomes readable when.
+
+    `look`: check values too, which waits for a GPU.
+    """
+    shape, device = targets.shape, targets.device
+    for name, value in (("context", context), ("segments", segments)):
+        _check_integers(name, value, device)
+        if value is not None and value.shape != shape:
+            raise ValueError(f"{name} must have the targets' shape {list(shape)}, not {list(value.shape)}")
+    _check_integers("source", source, device)
+    if source is not None and (source.dim() != len(shape) or source.shape[:-1] != shape[:-1]):
+        raise ValueError(f"source must have the shape {[*shape[:-1], 'S']}, not {list(source.shape)}")
+    if look and not torch.compiler.is_compiling():
+        _check_range("targets", targets, vocab, allowed=ignore_index)
+        _check_range("context", context, vocab)
+        _check_range("source", source, vocab)
+
+    steps = shape[-1]
+    rows = targets.reshape(-1, steps).long() if steps else targets.new_empty((0, 0), dtype=torch.int64)
+    rows = torch.where(rows == ignore_index, -1, rows)
+    start = None if segments is None else History.starts(segments.reshape(-1, steps))
+    if context is None:
+        arrivals = torch.full_like(rows, -1)
+        arrivals[:, 1:] = rows[:, :-1]  # a target counts from the step after it
+        if start is not None:
+            arrivals = torch.where(start == torch.arange(steps, device=device), -1, arrivals)
+    else:
+        arrivals = context.reshape(-1, steps).long().clamp(min=-1)
+    if source is not None:
+        source = source.reshape(len(rows), source.shape[-1]).long().clamp(min=-1)
+    return Sequences(rows, History(arrivals, vocab, start, source), shape)
+
+
+def check_targets(targets: Tensor, shape: torch.Size, device: torch.device, of: str) -> None:
+    """Targets must be integers of the shape that the logits or hidden states leave."""
+    if not isinstance(targets, Tensor):
+        raise ValueError(f"targets must be a tensor of token ids, not {type(targets).__name__}")
+    _check_integers("targets", targets, device, of)
+    if targets.dim() == 0 or targets.shape != shape:
+        raise ValueError(
+            f"targets must have the shape of {of} without its last dimension, {list(shape)}, not {list(targets.shape)}"
+        )
+
+
+def check_floating(name: str, value: Tensor, at_least: int) -> None:
+    """A floating-point tensor of enough dimensions."""
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise ValueError(f"{name} must be a floating-point tensor, not {kind}")
+    if value.dim() < at_least:
+        raise ValueError(f"{name} must have at least {at_least} dimensions, not the shape {list(value.shape)}")
+
+
+def check_finite(name: str, value: Tensor, kept: Tensor) -> None:
+    """Say where the first NaN of a row that counts is. Infinities are allowed: −inf masks a token."""
+    bad = value.isnan().reshape(-1, value.shape[-1]) & kept[:, None]
+    if bool(bad.any()):
+        where = [int(i) for i in torch.unravel_index(bad.flatten().nonzero()[0, 0], value.shape)]
+        raise ValueError(f"{name} is NaN at {where} and {int(bad.sum()) - 1} other places")
+
+
+def _check_integers(name: str, value: Tensor | None, device: torch.device, of: str = "targets") -> None:
+    if value is None:
+        return
+    if not isinstance(value, Tensor) or value.dtype not in _INTEGERS:
+        kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise ValueError(f"{name} must be a tensor of integers, not {kind}")
+    if value.device != device:
+        raise ValueError(f"{name} is on {value.device} and {of} on {device}: they must be on one device")
+
+
+def _check_range(name: str, ids: Tensor | None, vocab: int, allowed: int | None = None) -> None:
+    """Ids below `vocab`; below 0 only the `allowed` value, or any where None (it counts for nothing)."""
+    if ids is None or ids.numel() == 0:
+        return
+    bad = ids >= vocab
+    if allowed is not None:
+        bad = (bad | (ids < 0)) & (ids != allowed)
+    if bool(bad.any()):
+        where = bad.nonzero()[0].tolist()
+        extra = "or negative" if allowed is None else f"or ignore_index={allowed}"
+        raise ValueError(f"{name} must be in [0, {vocab}) {extra}, not {int(ids[tuple(where)])} at {where}")

@@ -1,0 +1,259 @@
+"""Validate, flatten, dispatch. The docstrings carry the equations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, TypeAlias, Unpack
+
+import torch
+from torch import Tensor
+
+from scalegrad.functional.heads import Head, LinearHead, LogitsHead
+from scalegrad.functional.inputs import Sequences, check_targets, read_sequences
+from scalegrad.functional.options import OptionArguments, Options
+from scalegrad.gamma import Gamma, RewardRepetition, Schedule, at_step, check_gamma, check_gamma_tensor
+from scalegrad.ops.dispatch import Call
+from scalegrad.ops.rows import Objective, Rows, arithmetic_dtype
+
+
+class Parts(NamedTuple):
+    """What a loss saw on the way, for logging: detached, [..., T], 0 at ignored targets."""
+
+    nll: Tensor  # −log p_k, whatever the objective: its mean is the log of the perplexity
+    seen_mass: Tensor  # π, the probability of all discouraged tokens together
+    target_seen: Tensor  # bool: is the target itself discouraged?
+
+
+Loss: TypeAlias = Any
+"""A tensor, or `(tensor, Parts)` with `return_parts=True`."""
+
+
+class Batch(NamedTuple):
+    """The integer side of a call."""
+
+    targets: Tensor
+    context: Tensor | None = None
+    source: Tensor | None = None
+    segments: Tensor | None = None
+    num_items: int | Tensor | None = None
+
+
+def scale_grad(
+    logits: Tensor,
+    targets: Tensor,
+    gamma: Gamma = 0.2,
+    *,
+    context: Tensor | None = None,
+    source: Tensor | None = None,
+    segments: Tensor | None = None,
+    num_items: int | Tensor | None = None,
+    inplace: bool = False,
+    **options: Unpack[OptionArguments],
+) -> Loss:
+    """ScaleGrad (Eq. 4–5): `cross_entropy(logits + log(1/γ) · discouraged, targets)`, without ever building the mask.
+
+    The probability of every token outside C_t is multiplied by γ, the distribution renormalised, and the loss is
+    −log p̃_k = CE + log(1 + (1/γ − 1)·π) − 1[k ∈ C]·log(1/γ), π being the mass on C_t. Its gradient is p̃ − 1[k] (Eq. 6).
+    γ = 1 is plain cross-entropy. Labels are not shifted: `logits[..., t, :]` predicts `targets[..., t]`.
+
+    Args:
+        logits: [..., T, V]; each leading index is a sequence, seen tokens never cross them.
+        targets: [..., T] token ids.
+        gamma: in (0, 1], smaller pushes harder; a number, a tensor [..., T], or a callable of (position, entropy, seen
+            mass). A schedule over steps needs `ScaleGradLoss`, which knows the step.
+        context: [..., T] input ids, each counting as seen from the step that reads it, in place of the targets; negative
+            ids count for nothing.
+        source: [..., S] ids seen from the first step (an encoder's input).
+        segments: [..., T] document of each position in packed rows: where the id changes, nothing is seen any more.
+        num_items: what "mean" divides by, in place of the number of targets kept.
+        inplace: the gradient may overwrite the logits.
+        options: see `Options`.
+
+    >>> import torch
+    >>> logits, targets = torch.zeros(1, 3, 4), torch.tensor([[0, 1, 0]])
+    >>> scale_grad(logits, targets, gamma=0.5, reduction="none")  # log 4; log(5/2 / 1/2) = log 5; log 3: token 0 was seen
+    tensor([[1.3863, 1.6094, 1.0986]])
+    """
+    batch = Batch(targets, context, source, segments, num_items)
+    return scale_grad_loss(LogitsHead(logits, inplace), batch, gamma, Options(**options))
+
+
+def unlikelihood(
+    logits: Tensor,
+    targets: Tensor,
+    alpha: float = 1.0,
+    *,
+    context: Tensor | None = None,
+    source: Tensor | None = None,
+    segments: Tensor | None = None,
+    num_items: int | Tensor | None = None,
+    inplace: bool = False,
+    **options: Unpack[OptionArguments],
+) -> Loss:
+    """Token-level unlikelihood (Eq. 2): `cross_entropy − α · Σ_{c ∈ C∖{k}} log(1 − p_c)`.
+
+    The gradient is p·(1 − αR) + α·r·1[C∖{k}] − 1[k] with r = p/(1 − p) and R its sum over C∖{k}, exact as p_c → 1.
+    α = 0 is plain cross-entropy. Arguments as for `scale_grad`; α ≥ 0.
+
+    >>> import torch
+    >>> logits, targets = torch.zeros(1, 3, 4), torch.tensor([[0, 1, 0]])
+    >>> unlikelihood(logits, targets, alpha=1.0, reduction="none")  # log 4, then + log 4/3: one token was seen
+    tensor([[1.3863, 1.6740, 1.6740]])
+    """
+    batch = Batch(targets, context, source, segments, num_items)
+    return unlikelihood_loss(LogitsHead(logits, inplace), batch, alpha, Options(**options))
+
+
+def linear_scale_grad(
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    gamma: Gamma = 0.2,
+    *,
+    bias: Tensor | None = None,
+    context: Tensor | None = None,
+    source: Tensor | None = None,
+    segments: Tensor | None = None,
+    num_items: int | Tensor | None = None,
+    **options: Unpack[OptionArguments],
+) -> Loss:
+    """`scale_grad(F.linear(hidden, weight, bias), targets, gamma)`, the [N, V] logits never whole in memory.
+
+    Args:
+        hidden: [..., T, D] what goes into the output layer.
+        weight: [V, D] of the output layer; tied embeddings are fine.
+        targets: [..., T] token ids. The rest as for `scale_grad`.
+        bias: [V] of the output layer.
+
+    >>> import torch
+    >>> hidden, head = torch.eye(4)[None, :3], torch.zeros(4, 4)
+    >>> linear_scale_grad(hidden, head, torch.tensor([[0, 1, 0]]), gamma=0.5, reduction="sum")  # log 4 + log 5 + log 3
+    tensor(4.0943)
+    """
+    batch = Batch(targets, context, source, segments, num_items)
+    return scale_grad_loss(LinearHead.of(hidden, weight, bias), batch, gamma, Options(**options))
+
+
+def linear_unlikelihood(
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    alpha: float = 1.0,
+    *,
+    bias: Tensor | None = None,
+    context: Tensor | None = None,
+    source: Tensor | None = None,
+    segments: Tensor | None = None,
+    num_items: int | Tensor | None = None,
+    **options: Unpack[OptionArguments],
+) -> Loss:
+    """`unlikelihood(F.linear(hidden, weight, bias), targets, alpha)`, the [N, V] logits never whole in memory.
+
+    >>> import torch
+    >>> hidden, head = torch.eye(4)[None, :3], torch.zeros(4, 4)
+    >>> linear_unlikelihood(hidden, head, torch.tensor([[0, 1, 0]]), reduction="sum")  # 3 log 4 + 2 log 4/3
+    tensor(4.7342)
+    """
+    batch = Batch(targets, context, source, segments, num_items)
+    return unlikelihood_loss(LinearHead.of(hidden, weight, bias), batch, alpha, Options(**options))
+
+
+# ---- what the four have in common, for `nn` too -----------------------------------------------------------------------
+
+
+def scale_grad_loss(head: Head, batch: Batch, gamma: Gamma, options: Options) -> Loss:
+    """ScaleGrad on any head."""
+    if isinstance(gamma, Schedule):
+        gamma = at_step(gamma, None)
+    sequences = _read(head, batch, options)
+    objective = Objective("scale_grad", options.label_smoothing, options.softcap, options.logit_scale)
+    strength = _gamma(gamma, head, sequences, objective, options)
+    return _reduce(head, sequences, strength, batch.num_items, objective, options)
+
+
+def unlikelihood_loss(head: Head, batch: Batch, alpha: float, options: Options) -> Loss:
+    """Unlikelihood on any head."""
+    check_alpha(alpha)
+    sequences = _read(head, batch, options)
+    objective = Objective("unlikelihood", options.label_smoothing, options.softcap, options.logit_scale)
+    strength = torch.full(sequences.targets.shape, float(alpha), device=sequences.targets.device)
+    return _reduce(head, sequences, strength, batch.num_items, objective, options)
+
+
+def check_alpha(alpha: float) -> float:
+    """α as a finite float from 0, or a ValueError."""
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 <= alpha < math.inf:
+        raise ValueError(f"alpha must be a finite number from 0, not {alpha!r}")
+    return float(alpha)
+
+
+def _looks(head: Head, options: Options) -> bool:
+    """May values be looked at? On a CPU always, elsewhere it would wait for the device."""
+    return options.check or head.values.device.type == "cpu"
+
+
+def _read(head: Head, batch: Batch, options: Options) -> Sequences:
+    check_targets(batch.targets, head.lead, head.values.device, of=head.name)
+    sequences = read_sequences(
+        batch.targets,
+        head.vocab,
+        context=batch.context,
+        source=batch.source,
+        segments=batch.segments,
+        ignore_index=options.ignore_index,
+        look=_looks(head, options),
+    )
+    if options.check:
+        head.check_values(sequences.kept)
+    return sequences
+
+
+def _gamma(gamma: Any, head: Head, sequences: Sequences, objective: Objective, options: Options) -> Tensor:
+    """γ for each position, [R, T]."""
+    targets = sequences.targets
+    if callable(gamma) and not isinstance(gamma, Tensor):
+        entropy, seen_mass = head.statistics(options.discourage, sequences.history, targets.flatten(), objective)
+        positions = sequences.history.positions
+        gamma = torch.as_tensor(gamma(positions, entropy.view_as(targets), seen_mass.view_as(targets)))
+        return check_gamma_tensor(gamma.to(targets.device), targets.shape, _looks(head, options))
+    if isinstance(gamma, Tensor):
+        return check_gamma_tensor(gamma, sequences.shape, _looks(head, options)).reshape(targets.shape)
+    value = gamma.value if isinstance(gamma, RewardRepetition) else check_gamma(gamma)
+    return torch.full(targets.shape, float(value), dtype=torch.float64, device=targets.device)
+
+
+def _reduce(
+    head: Head,
+    sequences: Sequences,
+    strength: Tensor,
+    num_items: int | Tensor | None,
+    objective: Objective,
+    options: Options,
+) -> Loss:
+    dtype = arithmetic_dtype(head.values.dtype)
+    weight = _row_weight(sequences.kept, num_items, options.reduction, dtype)
+    rows = Rows(sequences.targets.flatten(), strength.flatten().to(dtype), weight)
+    total = options.reduction != "none"
+    out = head.run(Call(rows, options.discourage, sequences.history, objective, total), options.impl)
+    loss = out.loss if total else out.loss.view(sequences.shape)
+    if not options.return_parts:
+        return loss
+    return loss, Parts(*(part.detach().view(sequences.shape) for part in out[1:]))
+
+
+def _row_weight(kept: Tensor, num_items: int | Tensor | None, reduction: str, dtype: torch.dtype) -> Tensor:
+    """[N] what each row counts for: 1, or 1/number of items; 0 where ignored."""
+    weight = kept.to(dtype)
+    if num_items is None:
+        return weight / weight.sum().clamp(min=1) if reduction == "mean" else weight
+    if reduction != "mean":
+        raise ValueError(
+            f"num_items is what reduction='mean' divides by; it has no meaning with reduction={reduction!r}"
+        )
+    if isinstance(num_items, Tensor):
+        if num_items.dim() != 0:
+            raise ValueError(f"num_items must be a number or a 0-d tensor, not of shape {list(num_items.shape)}")
+        return weight / num_items.to(weight).clamp(min=1)
+    if isinstance(num_items, bool) or not isinstance(num_items, (int, float)) or num_items < 0:
+        raise ValueError(f"num_items must be a whole number from 0, not {num_items!r}")
+    return weight / max(num_items, 1)

@@ -1,0 +1,70 @@
+"""The settings all four losses share, written once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypedDict
+
+from scalegrad.ops.dispatch import Impl
+from scalegrad.sets import Seen, TokenSet
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+class OptionArguments(TypedDict, total=False):
+    """The keyword arguments; `Options` has their defaults."""
+
+    discourage: TokenSet
+    ignore_index: int
+    label_smoothing: float
+    reduction: Reduction
+    softcap: float | None
+    logit_scale: float | None
+    impl: Impl
+    check: bool
+    return_parts: bool
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked settings of a loss.
+
+    Args:
+        discourage: C_t, the tokens to discourage; the paper's by default.
+        ignore_index: targets with this value are left out of loss and history.
+        label_smoothing: ε of q = (1 − ε)·1[k] + ε/V, as in torch; unlikelihood smooths its likelihood term only.
+        reduction: "mean" over the targets kept (or `num_items`), "sum", or "none": [..., T], 0 at ignored targets.
+        softcap: c of c·tanh(o/c) on the logits, as Gemma models use.
+        logit_scale: a factor on the logits (before the cap), as Cohere models use.
+        impl: "auto", or one by name: "reference", "sparse" (logits), "chunked" (linear), "triton".
+        check: also look at values that cost a look: NaN logits, and everything on a GPU.
+        return_parts: return `(loss, Parts)`.
+    """
+
+    discourage: TokenSet = field(default_factory=Seen)
+    ignore_index: int = -100
+    label_smoothing: float = 0.0
+    reduction: Reduction = "mean"
+    softcap: float | None = None
+    logit_scale: float | None = None
+    impl: Impl = "auto"
+    check: bool = False
+    return_parts: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.discourage, TokenSet):
+            raise ValueError(f"discourage must be a token set such as sets.Seen(), not {self.discourage!r}")
+        if not isinstance(self.ignore_index, int):
+            raise ValueError(f"ignore_index must be a whole number, not {self.ignore_index!r}")
+        if not _is_number(self.label_smoothing) or not 0 <= self.label_smoothing <= 1:
+            raise ValueError(f"label_smoothing must be a number in [0, 1], not {self.label_smoothing!r}")
+        if self.reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {self.reduction!r}")
+        for name in ("softcap", "logit_scale"):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and 0 < value < float("inf")):
+                raise ValueError(f"{name} must be a positive number or None, not {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

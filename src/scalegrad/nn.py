@@ -1,0 +1,106 @@
+"""The losses as modules: they hold the options and do no mathematics."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Unpack
+
+from torch import Tensor, nn
+
+from scalegrad.functional.heads import Head, LinearHead, LogitsHead
+from scalegrad.functional.losses import Batch, Loss, check_alpha, scale_grad_loss, unlikelihood_loss
+from scalegrad.functional.options import OptionArguments, Options
+from scalegrad.gamma import Gamma, Schedule, at_step, check_gamma
+
+
+class _TokenLoss(nn.Module):
+    """A loss on logits when called, on hidden states through `linear`."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self.options = options
+
+    def forward(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        *,
+        context: Tensor | None = None,
+        source: Tensor | None = None,
+        segments: Tensor | None = None,
+        num_items: int | Tensor | None = None,
+        inplace: bool = False,
+    ) -> Loss:
+        """Logits [..., T, V] and targets [..., T] to the loss; arguments as in `functional`."""
+        return self._loss(LogitsHead(logits, inplace), Batch(targets, context, source, segments, num_items))
+
+    def linear(
+        self,
+        hidden: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        *,
+        bias: Tensor | None = None,
+        context: Tensor | None = None,
+        source: Tensor | None = None,
+        segments: Tensor | None = None,
+        num_items: int | Tensor | None = None,
+    ) -> Loss:
+        """Hidden states [..., T, D] and the output layer's weight [V, D] to the loss, the logits never whole."""
+        return self._loss(LinearHead.of(hidden, weight, bias), Batch(targets, context, source, segments, num_items))
+
+    def _loss(self, head: Head, batch: Batch) -> Loss:
+        raise NotImplementedError
+
+    def _strength(self) -> str:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        default = Options()
+        chosen = ((f.name, getattr(self.options, f.name)) for f in fields(Options))
+        told = [f"{name}={value!r}" for name, value in chosen if value != getattr(default, name)]
+        return ", ".join([self._strength(), *told])
+
+
+class ScaleGradLoss(_TokenLoss):
+    """ScaleGrad, `functional.scale_grad`, with its options.
+
+    `step` is the training step, for a γ that follows a schedule: set it before each step (integrations do).
+
+    >>> ScaleGradLoss(0.2, reduction="sum")
+    ScaleGradLoss(gamma=0.2, reduction='sum')
+    """
+
+    step: int | None
+
+    def __init__(self, gamma: Gamma = 0.2, **options: Unpack[OptionArguments]) -> None:
+        super().__init__(Options(**options))
+        if isinstance(gamma, (int, float)):
+            check_gamma(gamma)
+        self.gamma = gamma
+        self.step = None
+
+    def _loss(self, head: Head, batch: Batch) -> Loss:
+        gamma: Any = at_step(self.gamma, self.step) if isinstance(self.gamma, Schedule) else self.gamma
+        return scale_grad_loss(head, batch, gamma, self.options)
+
+    def _strength(self) -> str:
+        return f"gamma={self.gamma!r}"
+
+
+class UnlikelihoodLoss(_TokenLoss):
+    """Unlikelihood, `functional.unlikelihood`, with its options.
+
+    >>> UnlikelihoodLoss(0.5)
+    UnlikelihoodLoss(alpha=0.5)
+    """
+
+    def __init__(self, alpha: float = 1.0, **options: Unpack[OptionArguments]) -> None:
+        super().__init__(Options(**options))
+        self.alpha = check_alpha(alpha)
+
+    def _loss(self, head: Head, batch: Batch) -> Loss:
+        return unlikelihood_loss(head, batch, self.alpha, self.options)
+
+    def _strength(self) -> str:
+        return f"alpha={self.alpha!r}"

@@ -1,0 +1,191 @@
+"""Autograd around the implementations that make the gradient in the forward pass.
+
+Each stands behind an operator with flat tensors, so that a compiled graph sees one node; `Logits` and `Linear` are the
+autograd functions that call them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from scalegrad.ops import chunked, sparse
+from scalegrad.ops.rows import Losses, Objective, Rows, arithmetic_dtype
+from scalegrad.sets import Members
+
+Outputs = tuple[Tensor, Tensor, Tensor, Tensor]  # the fields of Losses; the first may be their weighted total
+Settings = tuple[bool, str, float, float | None, float | None]
+
+
+def settings(members: Members, objective: Objective) -> Settings:
+    """What is not a tensor, flat, as the operators take it."""
+    return (members.complement, objective.name, objective.label_smoothing, objective.softcap, objective.logit_scale)
+
+
+def tensors(rows: Rows, members: Members) -> list[Tensor]:
+    """What is one, flat."""
+    return [*rows, members.ids, members.line, members.begin, members.end]
+
+
+def _unflatten(flat: list[Tensor], complement: bool, name: str, *numbers: Any) -> tuple[Rows, Members, Objective]:
+    return Rows(*flat[:3]), Members(*flat[3:], complement), Objective(name, *numbers)  # type: ignore[arg-type]
+
+
+# ---- operators --------------------------------------------------------------------------------------------------------
+
+
+@torch.library.custom_op("scalegrad::sparse", mutates_args=())
+def _sparse(
+    logits: Tensor,
+    flat: list[Tensor],
+    complement: bool,
+    objective: str,
+    label_smoothing: float,
+    softcap: float | None,
+    logit_scale: float | None,
+    want_grad: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    grad = torch.empty_like(logits) if want_grad else None
+    losses = sparse.fill(logits, grad, *_unflatten(flat, complement, objective, label_smoothing, softcap, logit_scale))
+    return *losses, logits.new_empty(0) if grad is None else grad
+
+
+@_sparse.register_fake
+def _(logits, flat, *settings, **named):  # type: ignore[no-untyped-def]
+    want_grad = named["want_grad"] if "want_grad" in named else settings[-1]
+    return *_fake_losses(logits), torch.empty_like(logits) if want_grad else logits.new_empty(0)
+
+
+@torch.library.custom_op("scalegrad::sparse_", mutates_args=("logits",))
+def _sparse_inplace(
+    logits: Tensor,
+    flat: list[Tensor],
+    complement: bool,
+    objective: str,
+    label_smoothing: float,
+    softcap: float | None,
+    logit_scale: float | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return tuple(
+        sparse.fill(logits, logits, *_unflatten(flat, complement, objective, label_smoothing, softcap, logit_scale))
+    )
+
+
+@_sparse_inplace.register_fake
+def _(logits, *_, **__):  # type: ignore[no-untyped-def]
+    return tuple(_fake_losses(logits))
+
+
+@torch.library.custom_op("scalegrad::chunked", mutates_args=())
+def _chunked(
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    flat: list[Tensor],
+    complement: bool,
+    objective: str,
+    label_smoothing: float,
+    softcap: float | None,
+    logit_scale: float | None,
+    wanted: list[bool],
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    call = _unflatten(flat, complement, objective, label_smoothing, softcap, logit_scale)
+    losses, grads = chunked.fill(hidden, weight, bias, *call, (wanted[0], wanted[1], wanted[2]))
+    return *losses, *(hidden.new_empty(0) if grad is None else grad for grad in grads)  # type: ignore[return-value]
+
+
+@_chunked.register_fake
+def _(hidden, weight, bias, flat, *settings, **named):  # type: ignore[no-untyped-def]
+    wanted = named["wanted"] if "wanted" in named else settings[-1]
+    inputs = zip((hidden, weight, bias), wanted, strict=True)
+    grads = [torch.empty_like(x) if want and x is not None else hidden.new_empty(0) for x, want in inputs]
+    return *_fake_losses(hidden), *grads
+
+
+def _fake_losses(like: Tensor) -> Losses:
+    def column(dtype: torch.dtype) -> Tensor:
+        return like.new_empty(like.shape[0], dtype=dtype)
+
+    dtype = arithmetic_dtype(like.dtype)
+    return Losses(column(dtype), column(dtype), column(dtype), column(torch.bool))
+
+
+# ---- autograd ---------------------------------------------------------------------------------------------------------
+
+
+class Logits(torch.autograd.Function):
+    """The weighted total (`total`) or the loss of each row, from logits [N, V]."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, total: bool, inplace: bool, settings: Settings, *flat: Tensor) -> Outputs:
+        want_grad = ctx.needs_input_grad[0]
+        if inplace and want_grad:
+            losses = Losses(*_sparse_inplace(logits, list(flat), *settings))
+            grad = logits
+        else:
+            *columns, grad = _sparse(logits, list(flat), *settings, want_grad)
+            losses = Losses(*columns)
+        ctx.save_for_backward(grad)
+        return _outputs(ctx, losses, flat[2] if total else None)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        (grad,) = ctx.saved_tensors
+        return _scaled(grad, upstream), *[None] * 10
+
+
+class Linear(torch.autograd.Function):
+    """The same from hidden states [N, D] and the head's weight [V, D] and bias [V]."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, total: bool, settings: Settings, *flat: Tensor
+    ) -> Outputs:
+        wanted = list(ctx.needs_input_grad[:3])
+        ctx.total, ctx.settings, ctx.wanted = total, settings, wanted
+        *columns, d_hidden, d_weight, d_bias = _chunked(
+            hidden, weight, bias, list(flat), *settings, wanted if total else [False] * 3
+        )
+        # A row's own upstream gradient is not known yet: then the logits are made again in the backward pass.
+        ctx.save_for_backward(*((d_hidden, d_weight, d_bias) if total else (hidden, weight, bias, *flat)))
+        return _outputs(ctx, Losses(*columns), flat[2] if total else None)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        if ctx.total:
+            grads = [
+                _scaled(grad, upstream) if want else None
+                for grad, want in zip(ctx.saved_tensors, ctx.wanted, strict=True)
+            ]
+        else:
+            hidden, weight, bias, targets, strength, _weight, *members = ctx.saved_tensors
+            flat = [targets, strength, upstream.to(strength.dtype), *members]
+            *_losses, d_hidden, d_weight, d_bias = _chunked(hidden, weight, bias, flat, *ctx.settings, ctx.wanted)
+            made = zip((d_hidden, d_weight, d_bias), ctx.wanted, strict=True)
+            grads = [grad if want else None for grad, want in made]
+        return *grads, *[None] * 9
+
+
+def _outputs(ctx: Any, losses: Losses, weight: Tensor | None) -> Outputs:
+    ctx.mark_non_differentiable(*losses[1:])
+    return (losses.loss if weight is None else (losses.loss * weight).sum()), *losses[1:]
+
+
+def _scaled(grad: Tensor, upstream: Tensor) -> Tensor:
+    """`grad` times the upstream gradient, a number or one for each row; in its own memory unless the graph is kept."""
+    factor = upstream if upstream.dim() == 0 else upstream[:, None]
+    if torch.compiler.is_compiling() or _graph_is_kept():
+        return grad * factor.to(grad.dtype)
+    if factor.dim() == 0 and factor.device.type == "cpu" and factor.item() == 1:
+        return grad
+    return grad.mul_(factor)
+
+
+def _graph_is_kept() -> bool:
+    """Was backward called with retain_graph=True? If torch does not say, assume so: a copy is always right."""
+    ask = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
+    return True if ask is None else bool(ask())

@@ -1,0 +1,127 @@
+"""C_t written down compactly: what the fast paths walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The discouraged tokens of N flat rows, as ranges of lists.
+
+    Row n discourages `ids[line[n], begin[n]:end[n]]`, each id once; −1 is a hole and counts for nothing. With `complement`
+    it discourages every other token instead. What has been seen is a prefix of the tokens in order of first use, so one
+    list serves all steps of a sequence; a set without that structure has a list for each row.
+
+    Every shape follows from the shapes of the input, never from its values: building it neither waits for a GPU nor
+    breaks a compiled graph.
+    """
+
+    ids: Tensor  # [L, W] int32, distinct within any row's range
+    line: Tensor  # [N] int64
+    begin: Tensor  # [N] int64
+    end: Tensor  # [N] int64
+    complement: bool = False
+
+    @staticmethod
+    def of_rows(ids: Tensor) -> Members:
+        """From one list a row, [N, W], repeats allowed and −1 for none."""
+        ids = _distinct(ids.to(torch.int32))
+        n, width = ids.shape
+        line = torch.arange(n, device=ids.device)
+        return Members(ids, line, torch.zeros_like(line), torch.full_like(line, width))
+
+    @staticmethod
+    def chosen(entries: Tensor, choice: Tensor) -> Members:
+        """Row (r, t) gets the ids `entries[r, s]` with `choice[r, t, s]`: [R, S] and [R, T, S]."""
+        picked = torch.where(choice, entries[:, None, :], -1)
+        return Members.of_rows(picked.flatten(0, 1))
+
+    @property
+    def own_lines(self) -> bool:
+        """Has every row a list of its own (line n for row n)?"""
+        return len(self.ids) == len(self.line)
+
+    def take(self, rows: Tensor | slice) -> Members:
+        """The same for a part of the rows."""
+        begin, end = self.begin[rows], self.end[rows]
+        if self.own_lines:
+            return Members(self.ids[rows], torch.arange(len(begin), device=begin.device), begin, end, self.complement)
+        return Members(self.ids, self.line[rows], begin, end, self.complement)
+
+    def per_row(self) -> Tensor:
+        """[N, W] int32: each row's own list, −1 outside its range."""
+        ids = self.ids[self.line]
+        position = torch.arange(ids.shape[1], device=ids.device)
+        inside = (position >= self.begin[:, None]) & (position < self.end[:, None])
+        return torch.where(inside, ids, -1)
+
+    def mask(self, vocab: int) -> Tensor:
+        """[N, V] bool: the same set, densely."""
+        ids = self.per_row().long()
+        listed = torch.zeros(len(ids), vocab + 1, dtype=torch.bool, device=ids.device)
+        listed = listed.scatter(1, torch.where(ids < 0, vocab, ids), True)[:, :vocab]  # holes fall off the end
+        return ~listed if self.complement else listed
+
+    def without(self, ids: tuple[int, ...]) -> Members:
+        """The same set less these ids."""
+        if not ids:
+            return self
+        removed = torch.tensor(ids, dtype=torch.int32, device=self.ids.device)
+        if self.complement:
+            return ~((~self) | _everywhere(removed, self.line))
+        return replace(self, ids=torch.where(torch.isin(self.ids, removed), -1, self.ids))
+
+    def __invert__(self) -> Members:
+        return replace(self, complement=not self.complement)
+
+    def __or__(self, other: Members) -> Members:
+        return ~(~self & ~other)
+
+    def __and__(self, other: Members) -> Members:
+        if self.complement and other.complement:
+            return ~_merge(~self, ~other, keep="either")
+        if self.complement:
+            return _merge(other, ~self, keep="first only")
+        if other.complement:
+            return _merge(self, ~other, keep="first only")
+        return _merge(self, other, keep="both")
+
+
+def _everywhere(ids: Tensor, line: Tensor) -> Members:
+    """The same ids in every row."""
+    zero = torch.zeros_like(line)
+    return Members(ids.to(torch.int32)[None, :], zero, zero, torch.full_like(line, ids.numel()))
+
+
+def _distinct(ids: Tensor) -> Tensor:
+    """Each row sorted from the largest id down, a repeated id turned into a hole (−1)."""
+    ids = ids.sort(1, descending=True).values
+    repeated = torch.zeros_like(ids, dtype=torch.bool)
+    repeated[:, 1:] = ids[:, 1:] == ids[:, :-1]
+    return torch.where(repeated, -1, ids)
+
+
+def _merge(a: Members, b: Members, keep: Literal["either", "both", "first only"]) -> Members:
+    """Combine two plain sets row by row: sort the two lists together, equal neighbours are in both."""
+    ids = torch.cat([a.per_row(), b.per_row()], 1).long()
+    second = torch.zeros_like(ids)
+    second[:, a.ids.shape[1] :] = 1
+    key = torch.where(ids < 0, -1, ids * 2 + second).sort(1, descending=True).values  # the pair (b, a) of an id adjoins
+    ids = torch.where(key < 0, -1, key // 2)
+    twin_after = torch.zeros_like(ids, dtype=torch.bool)
+    twin_after[:, :-1] = (ids[:, 1:] == ids[:, :-1]) & (ids[:, :-1] >= 0)
+    twin_before = torch.zeros_like(twin_after)
+    twin_before[:, 1:] = twin_after[:, :-1]
+    wanted = {
+        "either": ~twin_before,
+        "both": twin_after,
+        "first only": ~twin_after & ~twin_before & (key % 2 == 0),
+    }[keep]
+    line = torch.arange(len(ids), device=ids.device)
+    kept = torch.where(wanted, ids, -1).to(torch.int32)
+    return Members(kept, line, torch.zeros_like(line), torch.full_like(line, ids.shape[1]))
