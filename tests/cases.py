@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import torch
 from hypothesis import strategies as st
+from tests import oracles
 
 from scalegrad import functional as SF
 from scalegrad.sets import Ids, NgramRepeat, Seen
-from tests import oracles
 
 IGNORED = -100
 
@@ -37,9 +37,15 @@ class Case:
         for r in range(rows):
             data = {k: v[r].tolist() for k, v in self.data.items()}
             answer = oracles.sequence(
-                logits[r].tolist(), self.targets[r].tolist(), self.token_set, self.strength[r].tolist(), self.objective,
-                smoothing=self.settings.get("label_smoothing", 0.0), softcap=self.settings.get("softcap"),
-                scale=self.settings.get("logit_scale"), **data,
+                logits[r].tolist(),
+                self.targets[r].tolist(),
+                self.token_set,
+                self.strength[r].tolist(),
+                self.objective,
+                smoothing=self.settings.get("label_smoothing", 0.0),
+                softcap=self.settings.get("softcap"),
+                scale=self.settings.get("logit_scale"),
+                **data,
             )
             for t, step in enumerate(answer):
                 if step is not None:
@@ -50,13 +56,30 @@ class Case:
     def run(self, logits, impl, **more):
         """Our loss on these logits."""
         name = {"scale_grad": SF.scale_grad, "unlikelihood": SF.unlikelihood}[self.objective]
-        return name(logits, self.targets, self._strength(), discourage=self.token_set, impl=impl, **self.data,
-                    **self.settings, **more)
+        return name(
+            logits,
+            self.targets,
+            self._strength(),
+            discourage=self.token_set,
+            impl=impl,
+            **self.data,
+            **self.settings,
+            **more,
+        )
 
     def run_linear(self, hidden, weight, impl, **more):
         name = {"scale_grad": SF.linear_scale_grad, "unlikelihood": SF.linear_unlikelihood}[self.objective]
-        return name(hidden, weight, self.targets, self._strength(), discourage=self.token_set, impl=impl, **self.data,
-                    **self.settings, **more)
+        return name(
+            hidden,
+            weight,
+            self.targets,
+            self._strength(),
+            discourage=self.token_set,
+            impl=impl,
+            **self.data,
+            **self.settings,
+            **more,
+        )
 
     def _strength(self):
         return self.strength if self.per_position else float(self.strength.flatten()[0])
@@ -73,7 +96,9 @@ def token_sets(vocab, *, complements=True):
     pair = st.tuples(simple, simple)
     combined = st.one_of(pair.map(lambda p: p[0] & p[1]), pair.map(lambda p: p[0] | p[1]))
     if complements:
-        inverted = st.one_of(simple.map(lambda a: ~a), pair.map(lambda p: p[0] & ~p[1]), pair.map(lambda p: ~(p[0] | ~p[1])))
+        inverted = st.one_of(
+            simple.map(lambda a: ~a), pair.map(lambda p: p[0] & ~p[1]), pair.map(lambda p: ~(p[0] | ~p[1]))
+        )
         return st.one_of(simple, combined, inverted)
     return st.one_of(simple, combined, pair.map(lambda p: p[0] & ~p[1]))
 

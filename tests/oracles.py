@@ -12,7 +12,7 @@ def log_sum_exp(values):
     return top + math.log(math.fsum(math.exp(v - top) for v in values))
 
 
-# ---- which tokens are discouraged -------------------------------------------------------------------------------------
+# ---- which tokens are discouraged ------------------------------------------------------------------------------------
 
 
 def readable(targets, step, *, context=None, segments=None, ignored=-100):
@@ -59,7 +59,7 @@ def repeats(n, document, source):
     return found
 
 
-# ---- the losses of one step -------------------------------------------------------------------------------------------
+# ---- the losses of one step ------------------------------------------------------------------------------------------
 
 
 def head(logits, softcap=None, scale=None):
@@ -102,8 +102,21 @@ def unlikelihood(o, target, found, alpha, smoothing=0.0):
     return loss, [math.fsum(terms) for terms in grad]
 
 
-def sequence(logits, targets, token_set, strength, objective, *, context=None, source=None, segments=None, ignored=-100,
-             smoothing=0.0, softcap=None, scale=None):
+def sequence(
+    logits,
+    targets,
+    token_set,
+    strength,
+    objective,
+    *,
+    context=None,
+    source=None,
+    segments=None,
+    ignored=-100,
+    smoothing=0.0,
+    softcap=None,
+    scale=None,
+):
     """One row: lists [T] of (loss, gradient [V], nll, mass on C, target in C), None at ignored targets."""
     out = []
     for step, target in enumerate(targets):

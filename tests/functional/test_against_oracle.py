@@ -4,10 +4,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import Case, cases
 from torch.nn import functional as F
 
 from scalegrad.ops import chunked, sparse
-from tests.cases import Case, cases
 
 OBJECTIVES = ["scale_grad", "unlikelihood"]
 MANY = settings(max_examples=150, deadline=None)
@@ -15,9 +15,7 @@ MANY = settings(max_examples=150, deadline=None)
 
 def any_case(impl, **kinds):
     """Complements of unlikelihood run under the reference alone."""
-    return st.one_of(
-        cases("scale_grad", **kinds), cases("unlikelihood", complements=impl == "reference", **kinds)
-    )
+    return st.one_of(cases("scale_grad", **kinds), cases("unlikelihood", complements=impl == "reference", **kinds))
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from scalegrad._extras import MissingExtra, need
 from scalegrad._version import __version__
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(2)
 
 
-def _app():  # type: ignore[no-untyped-def]
+def _app() -> Any:
     typer = need("typer", extra="cli")
     app = typer.Typer(
         help="Measure, decode and train text generators that do not repeat themselves.",
@@ -44,7 +45,7 @@ def _app():  # type: ignore[no-untyped-def]
             typer.echo(f"scalegrad {__version__}")
             raise typer.Exit
 
-    @app.callback()
+    @app.callback()  # type: ignore[untyped-decorator]
     def root(
         version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Print it."),
     ) -> None:

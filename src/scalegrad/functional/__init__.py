@@ -1,4 +1,4 @@
-"""The losses as functions: `scale_grad`, `unlikelihood`, and their `linear_` forms that never build the logits whole."""
+"""The losses as functions: `scale_grad`, `unlikelihood`, and `linear_` forms that never build the logits whole."""
 
 from scalegrad.functional.losses import (
     Parts,

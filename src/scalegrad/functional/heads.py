@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -111,8 +111,8 @@ class LinearHead:
         device = hidden.device.type
         if torch.is_autocast_enabled(device):
             dtype = torch.get_autocast_dtype(device)
-            cast = {name: _cast(getattr(head, name), dtype) for name in ("hidden", "weight", "bias")}
-            head = replace(head, **cast)
+            bias = None if bias is None else _cast(bias, dtype)
+            head = LinearHead(_cast(hidden, dtype), _cast(weight, dtype), bias)
         for name, value in (("weight", head.weight), ("bias", head.bias)):
             if value is not None and value.dtype != head.hidden.dtype:
                 raise ValueError(f"{name} is {value.dtype} and hidden {head.hidden.dtype}: they must be of one dtype")
@@ -145,6 +145,6 @@ class LinearHead:
         return dispatch.statistics((flat, self.weight, self.bias), discourage, history, targets, objective)
 
 
-def _cast(value: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+def _cast(value: Tensor, dtype: torch.dtype) -> Tensor:
     """As autocast does: float64 stays."""
-    return value if value is None or value.dtype == torch.float64 else value.to(dtype)
+    return value if value.dtype == torch.float64 else value.to(dtype)

@@ -53,16 +53,16 @@ def scale_grad(
     """ScaleGrad (Eq. 4–5): `cross_entropy(logits + log(1/γ) · discouraged, targets)`, without ever building the mask.
 
     The probability of every token outside C_t is multiplied by γ, the distribution renormalised, and the loss is
-    −log p̃_k = CE + log(1 + (1/γ − 1)·π) − 1[k ∈ C]·log(1/γ), π being the mass on C_t. Its gradient is p̃ − 1[k] (Eq. 6).
+    −log p̃_k = CE + log(1 + (1/γ − 1)·π) − 1[k ∈ C]·log(1/γ), π being the mass on C_t. The gradient is p̃ − 1[k] (Eq. 6).
     γ = 1 is plain cross-entropy. Labels are not shifted: `logits[..., t, :]` predicts `targets[..., t]`.
 
     Args:
         logits: [..., T, V]; each leading index is a sequence, seen tokens never cross them.
         targets: [..., T] token ids.
-        gamma: in (0, 1], smaller pushes harder; a number, a tensor [..., T], or a callable of (position, entropy, seen
-            mass). A schedule over steps needs `ScaleGradLoss`, which knows the step.
-        context: [..., T] input ids, each counting as seen from the step that reads it, in place of the targets; negative
-            ids count for nothing.
+        gamma: in (0, 1], smaller pushes harder; a number, a tensor [..., T], or a callable of (position, entropy,
+            seen mass). A schedule over steps needs `ScaleGradLoss`, which knows the step.
+        context: [..., T] input ids, each counting as seen from the step that reads it, in place of the targets;
+            negative ids count for nothing.
         source: [..., S] ids seen from the first step (an encoder's input).
         segments: [..., T] document of each position in packed rows: where the id changes, nothing is seen any more.
         num_items: what "mean" divides by, in place of the number of targets kept.
@@ -71,7 +71,7 @@ def scale_grad(
 
     >>> import torch
     >>> logits, targets = torch.zeros(1, 3, 4), torch.tensor([[0, 1, 0]])
-    >>> scale_grad(logits, targets, gamma=0.5, reduction="none")  # log 4; log(5/2 / 1/2) = log 5; log 3: token 0 was seen
+    >>> scale_grad(logits, targets, gamma=0.5, reduction="none")  # log 4, log 5, and log 3: token 0 was seen
     tensor([[1.3863, 1.6094, 1.0986]])
     """
     batch = Batch(targets, context, source, segments, num_items)
@@ -158,7 +158,7 @@ def linear_unlikelihood(
     return unlikelihood_loss(LinearHead.of(hidden, weight, bias), batch, alpha, Options(**options))
 
 
-# ---- what the four have in common, for `nn` too -----------------------------------------------------------------------
+# ---- what the four have in common, for `nn` too ----------------------------------------------------------------------
 
 
 def scale_grad_loss(head: Head, batch: Batch, gamma: Gamma, options: Options) -> Loss:

@@ -36,7 +36,9 @@ def from_logits(logits: Tensor, call: Call, impl: str, inplace: bool) -> Losses:
         return _reference(logits, call)
     flat = fused.tensors(call.rows, members)
     with torch.autocast(logits.device.type, enabled=False):
-        out = fused.Logits.apply(logits, call.total, inplace, fused.settings(members, call.objective), *flat)
+        out = fused.Logits.apply(  # type: ignore[no-untyped-call]
+            logits, call.total, inplace, fused.settings(members, call.objective), *flat
+        )
     return Losses(*out)
 
 
@@ -47,7 +49,9 @@ def from_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None, call: Call,
         return _reference(F.linear(hidden, weight, bias), call)
     flat = fused.tensors(call.rows, members)
     with torch.autocast(hidden.device.type, enabled=False):
-        out = fused.Linear.apply(hidden, weight, bias, call.total, fused.settings(members, call.objective), *flat)
+        out = fused.Linear.apply(  # type: ignore[no-untyped-call]
+            hidden, weight, bias, call.total, fused.settings(members, call.objective), *flat
+        )
     return Losses(*out)
 
 

@@ -30,10 +30,10 @@ def tensors(rows: Rows, members: Members) -> list[Tensor]:
 
 
 def _unflatten(flat: list[Tensor], complement: bool, name: str, *numbers: Any) -> tuple[Rows, Members, Objective]:
-    return Rows(*flat[:3]), Members(*flat[3:], complement), Objective(name, *numbers)  # type: ignore[arg-type]
+    return Rows(*flat[:3]), Members(*flat[3:7], complement), Objective(name, *numbers)  # type: ignore
 
 
-# ---- operators --------------------------------------------------------------------------------------------------------
+# ---- operators -------------------------------------------------------------------------------------------------------
 
 
 @torch.library.custom_op("scalegrad::sparse", mutates_args=())
@@ -68,9 +68,9 @@ def _sparse_inplace(
     softcap: float | None,
     logit_scale: float | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return tuple(
-        sparse.fill(logits, logits, *_unflatten(flat, complement, objective, label_smoothing, softcap, logit_scale))
-    )
+    call = _unflatten(flat, complement, objective, label_smoothing, softcap, logit_scale)
+    loss, nll, seen_mass, target_seen = sparse.fill(logits, logits, *call)
+    return loss, nll, seen_mass, target_seen
 
 
 @_sparse_inplace.register_fake
@@ -112,7 +112,7 @@ def _fake_losses(like: Tensor) -> Losses:
     return Losses(column(dtype), column(dtype), column(dtype), column(torch.bool))
 
 
-# ---- autograd ---------------------------------------------------------------------------------------------------------
+# ---- autograd --------------------------------------------------------------------------------------------------------
 
 
 class Logits(torch.autograd.Function):

@@ -6,6 +6,7 @@ Pure torch, for any device. The loop stands behind an operator of its own, so th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -119,7 +120,7 @@ def _blocks(targets: Tensor, members: Members, size: int) -> Iterator[tuple[int,
     if not members.own_lines:  # then a block reads one list
         change |= members.line[1:] != members.line[:-1]
     edges = [0, *(change.nonzero()[:, 0] + 1).tolist(), n] if n else []
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         if not kept[start]:
             yield start, stop, None
             continue

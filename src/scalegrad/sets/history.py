@@ -12,9 +12,9 @@ from torch import Tensor
 class History:
     """The tokens that become readable at each step of `R` sequences of `T` steps.
 
-    One rule covers the targets as history (a target counts from the step after it) and a `context` (an input counts from
-    the step that reads it): `arrivals[r, t]` is the id that becomes readable *at* step t, −1 for none. A packed row holds
-    several documents; `start[r, t]` is the first step of the one that step t belongs to.
+    One rule covers the targets as history (a target counts from the step after it) and a `context` (an input counts
+    from the step that reads it): `arrivals[r, t]` is the id that becomes readable *at* step t, −1 for none. A packed
+    row holds several documents; `start[r, t]` is the first step of the one that step t belongs to.
 
     Args:
         arrivals: [R, T] integer ids, −1 where nothing arrives.

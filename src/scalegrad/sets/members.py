@@ -13,9 +13,9 @@ from torch import Tensor
 class Members:
     """The discouraged tokens of N flat rows, as ranges of lists.
 
-    Row n discourages `ids[line[n], begin[n]:end[n]]`, each id once; −1 is a hole and counts for nothing. With `complement`
-    it discourages every other token instead. What has been seen is a prefix of the tokens in order of first use, so one
-    list serves all steps of a sequence; a set without that structure has a list for each row.
+    Row n discourages `ids[line[n], begin[n]:end[n]]`, each id once; −1 is a hole and counts for nothing. With
+    `complement` it discourages every other token instead. What has been seen is a prefix of the tokens in order of
+    first use, so one list serves all steps of a sequence; a set without that structure has a list for each row.
 
     Every shape follows from the shapes of the input, never from its values: building it neither waits for a GPU nor
     breaks a compiled graph.

@@ -16,7 +16,7 @@ from scalegrad.sets.token_set import TokenSet
 class NgramRepeat(TokenSet):
     """The tokens that would complete an n-gram already used in the document (or standing in the source).
 
-    `NgramRepeat(1)` is `Seen()`. An ignored position breaks the n-grams it stands in. Takes memory of the order T² a row.
+    `NgramRepeat(1)` is `Seen()`. An ignored position breaks the n-grams it stands in. Memory is of the order T² a row.
 
     >>> NgramRepeat(3)
     NgramRepeat(n=3)

@@ -40,13 +40,13 @@ class Seen(TokenSet):
 
 
 def _in_order_of_first_use(history: History) -> Members:
-    """One list a row, u₁, u₂, …: the distinct tokens of each document in order of first use. Step t has seen a prefix."""
+    """One list a row, u₁, u₂, …: each document's distinct tokens by first use. Step t has seen a prefix of them."""
     entries = history.entries  # [R, M]
     rows, length = entries.shape
     ahead = length - history.arrivals.shape[1]  # entries of the source
     document = torch.zeros_like(entries) if history.start is None else history.start
 
-    # An entry is new if no equal one of the same document stands before it: a stable sort brings equals together in order.
+    # An entry is new if no equal one of its document stands before it: a stable sort brings equals together in order.
     key = torch.where(entries < 0, -1, entries + document * history.vocab)
     ordered, place = key.sort(dim=1, stable=True)
     first = ordered >= 0
@@ -66,7 +66,7 @@ def _in_order_of_first_use(history: History) -> Members:
 
 
 def _last(history: History, window: int) -> Tensor:
-    """[N, window (+ S)] what arrived at the last `window` steps of the document, −1 before its start; then the source."""
+    """[N, window (+ S)] what arrived at the last `window` steps of a document, −1 before its start; then the source."""
     arrivals = history.arrivals
     steps = torch.arange(arrivals.shape[1], device=arrivals.device)
     back = steps[:, None] - torch.arange(window, device=arrivals.device)  # [T, window]

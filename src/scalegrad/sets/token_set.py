@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
@@ -25,7 +24,7 @@ def id_tuple(ids: Iterable[int], argument: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, repr=False)
-class TokenSet(ABC):
+class TokenSet:
     """C_t: the tokens that are discouraged at each step.
 
     A subclass says which they are in one of two ways:
