@@ -56,7 +56,7 @@ class _TokenLoss(nn.Module):
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        default = Options()
+        default = Options.of({})
         chosen = ((f.name, getattr(self.options, f.name)) for f in fields(Options))
         told = [f"{name}={value!r}" for name, value in chosen if value != getattr(default, name)]
         return ", ".join([self._strength(), *told])
@@ -74,7 +74,7 @@ class ScaleGradLoss(_TokenLoss):
     step: int | None
 
     def __init__(self, gamma: Gamma = 0.2, **options: Unpack[OptionArguments]) -> None:
-        super().__init__(Options(**options))
+        super().__init__(Options.of(options))
         if isinstance(gamma, (int, float)):
             check_gamma(gamma)
         self.gamma = gamma
@@ -96,7 +96,7 @@ class UnlikelihoodLoss(_TokenLoss):
     """
 
     def __init__(self, alpha: float = 1.0, **options: Unpack[OptionArguments]) -> None:
-        super().__init__(Options(**options))
+        super().__init__(Options.of(options))
         self.alpha = check_alpha(alpha)
 
     def _loss(self, head: Head, batch: Batch) -> Loss:

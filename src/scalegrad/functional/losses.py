@@ -75,7 +75,7 @@ def scale_grad(
     tensor([[1.3863, 1.6094, 1.0986]])
     """
     batch = Batch(targets, context, source, segments, num_items)
-    return scale_grad_loss(LogitsHead(logits, inplace), batch, gamma, Options(**options))
+    return scale_grad_loss(LogitsHead(logits, inplace), batch, gamma, Options.of(options))
 
 
 def unlikelihood(
@@ -101,7 +101,7 @@ def unlikelihood(
     tensor([[1.3863, 1.6740, 1.6740]])
     """
     batch = Batch(targets, context, source, segments, num_items)
-    return unlikelihood_loss(LogitsHead(logits, inplace), batch, alpha, Options(**options))
+    return unlikelihood_loss(LogitsHead(logits, inplace), batch, alpha, Options.of(options))
 
 
 def linear_scale_grad(
@@ -131,7 +131,7 @@ def linear_scale_grad(
     tensor(4.0943)
     """
     batch = Batch(targets, context, source, segments, num_items)
-    return scale_grad_loss(LinearHead.of(hidden, weight, bias), batch, gamma, Options(**options))
+    return scale_grad_loss(LinearHead.of(hidden, weight, bias), batch, gamma, Options.of(options))
 
 
 def linear_unlikelihood(
@@ -155,7 +155,7 @@ def linear_unlikelihood(
     tensor(4.7342)
     """
     batch = Batch(targets, context, source, segments, num_items)
-    return unlikelihood_loss(LinearHead.of(hidden, weight, bias), batch, alpha, Options(**options))
+    return unlikelihood_loss(LinearHead.of(hidden, weight, bias), batch, alpha, Options.of(options))
 
 
 # ---- what the four have in common, for `nn` too ----------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypedDict
 
 from scalegrad.ops.dispatch import Impl
 from scalegrad.sets import Seen, TokenSet
+
+_PAPERS_SET = Seen()  # made once, and not a field default: a graph that is being compiled can make neither
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -41,7 +43,7 @@ class Options:
         return_parts: return `(loss, Parts)`.
     """
 
-    discourage: TokenSet = field(default_factory=Seen)
+    discourage: TokenSet
     ignore_index: int = -100
     label_smoothing: float = 0.0
     reduction: Reduction = "mean"
@@ -50,6 +52,11 @@ class Options:
     impl: Impl = "auto"
     check: bool = False
     return_parts: bool = False
+
+    @staticmethod
+    def of(arguments: OptionArguments) -> Options:
+        """From keyword arguments; what is not given has its default."""
+        return Options(arguments.pop("discourage", _PAPERS_SET), **arguments)  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         if not isinstance(self.discourage, TokenSet):
