@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from importlib.util import find_spec
 from typing import Literal, NamedTuple
 
 import torch
@@ -31,26 +33,26 @@ class Call(NamedTuple):
 
 def from_logits(logits: Tensor, call: Call, impl: str, inplace: bool) -> Losses:
     """`logits` [N, V]. The first field of the result is differentiable: the total, or the loss of each row."""
-    members = _members(call, impl, fast="sparse", known=LOGITS_IMPLS, device=logits.device)
+    name, members = _choose(call, impl, logits, torch_impl="sparse", triton_impl="triton", known=LOGITS_IMPLS)
     if members is None:
         return _reference(logits, call)
     flat = fused.tensors(call.rows, members)
     with torch.autocast(logits.device.type, enabled=False):
         out = fused.Logits.apply(  # type: ignore[no-untyped-call]
-            "sparse", logits, call.total, inplace, fused.settings(members, call.objective), *flat
+            name, logits, call.total, inplace, fused.settings(members, call.objective), *flat
         )
     return Losses(*out)
 
 
 def from_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None, call: Call, impl: str) -> Losses:
     """`hidden` [N, D], `weight` [V, D], `bias` [V]."""
-    members = _members(call, impl, fast="chunked", known=LINEAR_IMPLS, device=hidden.device)
+    name, members = _choose(call, impl, hidden, torch_impl="chunked", triton_impl="triton linear", known=LINEAR_IMPLS)
     if members is None:
         return _reference(F.linear(hidden, weight, bias), call)
     flat = fused.tensors(call.rows, members)
     with torch.autocast(hidden.device.type, enabled=False):
         out = fused.Linear.apply(  # type: ignore[no-untyped-call]
-            "chunked", hidden, weight, bias, call.total, fused.settings(members, call.objective), *flat
+            name, hidden, weight, bias, call.total, fused.settings(members, call.objective), *flat
         )
     return Losses(*out)
 
@@ -79,29 +81,43 @@ def _reference(logits: Tensor, call: Call) -> Losses:
     return losses._replace(loss=(losses.loss * call.rows.weight).sum()) if call.total else losses
 
 
-def _members(call: Call, impl: str, fast: str, known: tuple[str, ...], device: torch.device) -> Members | None:
-    """The compact set for the fast path, or None: run the reference. One named outright never falls back, it raises."""
+def _choose(
+    call: Call, impl: str, values: Tensor, torch_impl: str, triton_impl: str, known: tuple[str, ...]
+) -> tuple[str, Members | None]:
+    """The fast path and its compact set, or None: run the reference. One named outright never falls back, it raises."""
     if impl not in known:
         raise ValueError(f"impl must be one of {', '.join(known)}, not {impl!r}")
     if impl == "reference":
-        return None
-    if impl == "triton":
-        raise ValueError(
-            f"impl='triton' cannot run here: there are no GPU kernels for {device.type}; use {fast!r} or 'auto'"
-        )
+        return impl, None
+    kernels_cannot = _why_not_triton(values)
+    if impl == "triton" and kernels_cannot:
+        raise ValueError(f"impl='triton' cannot run this: {kernels_cannot}; use {torch_impl!r} or 'auto'")
     members = call.discourage.compact(call.history)
     if members is None:
         problem = f"{call.discourage!r} has no compact form (it defines no members)"
     elif members.complement and call.objective.name == "unlikelihood":
         problem = f"unlikelihood on a complement, {call.discourage!r}, sums over nearly the whole vocabulary"
     else:
-        return members
+        return torch_impl if kernels_cannot or impl == torch_impl else triton_impl, members
     if impl == "auto":
         _warn_once(f"the reference implementation runs, slow and dense: {problem}")
-        return None
+        return impl, None
     raise ValueError(f"impl={impl!r} cannot run this: {problem}; use 'reference' or 'auto'")
 
 
+def _why_not_triton(values: Tensor) -> str | None:
+    """A reason, or None where the kernels run: a GPU, or a CPU under Triton's interpreter."""
+    if not _HAS_TRITON:
+        return "Triton is not installed"
+    if values.device.type != "cuda" and not (_INTERPRETED and values.device.type == "cpu"):
+        return f"there are no kernels for {values.device.type}"
+    if values.dtype not in (torch.bfloat16, torch.float16, torch.float32):
+        return f"there are no kernels for {values.dtype}"
+    return None
+
+
+_HAS_TRITON = find_spec("triton") is not None
+_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 _warned: set[str] = set()
 
 

@@ -150,6 +150,7 @@ class Logits(torch.autograd.Function):
     def forward(
         ctx: Any, impl: str, logits: Tensor, total: bool, inplace: bool, settings: Settings, *flat: Tensor
     ) -> Outputs:
+        ctx.impl = impl
         want_grad = ctx.needs_input_grad[1]
         if inplace and want_grad:
             losses = Losses(*_rows_inplace(impl, logits, list(flat), *settings))
@@ -164,7 +165,7 @@ class Logits(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         (grad,) = ctx.saved_tensors
-        return None, _scaled(grad, upstream), *[None] * 10
+        return None, _scaled(ctx.impl, grad, upstream), *[None] * 10
 
 
 class Linear(torch.autograd.Function):
@@ -195,7 +196,7 @@ class Linear(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         if ctx.total:
             grads = [
-                _scaled(grad, upstream) if want else None
+                _scaled(ctx.impl, grad, upstream) if want else None
                 for grad, want in zip(ctx.saved_tensors, ctx.wanted, strict=True)
             ]
         else:
@@ -214,13 +215,15 @@ def _outputs(ctx: Any, losses: Losses, weight: Tensor | None) -> Outputs:
     return (losses.loss if weight is None else (losses.loss * weight).sum()), *losses[1:]
 
 
-def _scaled(grad: Tensor, upstream: Tensor) -> Tensor:
+def _scaled(impl: str, grad: Tensor, upstream: Tensor) -> Tensor:
     """`grad` times the upstream gradient, a number or one for each row; in its own memory unless the graph is kept."""
     factor = upstream if upstream.dim() == 0 else upstream[:, None]
     if torch.compiler.is_compiling() or _graph_is_kept():
         return grad * factor.to(grad.dtype)
     if factor.dim() == 0 and factor.device.type == "cpu" and factor.item() == 1:
         return grad
+    if impl.startswith("triton"):
+        return _implementation("triton").scale_(grad, upstream)
     return grad.mul_(factor)
 
 

@@ -1,0 +1,310 @@
+"""The losses on a GPU: each row of logits is read from memory once, its gradient written once.
+
+A program takes some rows, one after the other. It keeps one bit for each token, set while the token is discouraged, and
+changes only what differs from row to row. Each row is read for its sums and, from the cache, again to write its gradient,
+over the logits themselves where the caller allows it. Exponentials are powers of two: p = 2^(x·log₂e − c) / Σ.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from scalegrad.ops.rows import Losses, Objective, Rows
+from scalegrad.ops.triton_tiles import (
+    LIST,
+    LN2,
+    LOG2E,
+    LOWEST,
+    UNITS,
+    WIDTH,
+    bits_of,
+    follow,
+    has_bit,
+    head_slope,
+    load_unit,
+    load_words,
+    store_unit,
+    through_head,
+)
+from scalegrad.ops.triton_unlikelihood import unlikelihood_kernel
+from scalegrad.sets import Members
+
+WARPS = 8
+REGS = 64  # of a thread, with a set: more rows at work hide more waiting than the few spilled registers cost
+ROWS = 8  # a program's; its bits then take 1/128 of the logits' memory in half precision
+
+
+@triton.jit
+def _add_unit(
+    x, c, mass, listed, plain, word,
+    UNIT: tl.constexpr, SET: tl.constexpr, SMOOTH: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    e = tl.exp2(tl.fma(x, LOG2E, -c))
+    mass += tl.sum(e, 1, keep_dims=True)
+    if SET:
+        listed += tl.sum(tl.where(bits_of(word, UNIT, WIDTH), e, 0.0), 1, keep_dims=True)
+    if SMOOTH:
+        plain += tl.sum(tl.where(x > LOWEST, x, 0.0), 1, keep_dims=True)
+    return mass, listed, plain
+
+
+@triton.jit
+def _add_tile(
+    row, words, i, lead, V, c, mass, listed, plain,
+    EDGE: tl.constexpr, SET: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
+):  # fmt: skip
+    """Add a tile to each thread's sums, which are relative to its own running maximum 2^c."""
+    UNIT: tl.constexpr = G * WIDTH
+    at = i * (UNIT * UNITS)
+    word = load_words(words, i, G) if SET else 0
+    x0 = load_unit(row, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x1 = load_unit(row, at + UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x2 = load_unit(row, at + 2 * UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x3 = load_unit(row, at + 3 * UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    top = tl.max(tl.maximum(tl.maximum(x0, x1), tl.maximum(x2, x3)), 1, keep_dims=True)
+    higher = tl.maximum(c, top * LOG2E)
+    fade = tl.exp2(c - higher)
+    c, mass, listed = higher, mass * fade, listed * fade
+    mass, listed, plain = _add_unit(x0, c, mass, listed, plain, word, 0, SET, SMOOTH, WIDTH)
+    mass, listed, plain = _add_unit(x1, c, mass, listed, plain, word, 1, SET, SMOOTH, WIDTH)
+    mass, listed, plain = _add_unit(x2, c, mass, listed, plain, word, 2, SET, SMOOTH, WIDTH)
+    mass, listed, plain = _add_unit(x3, c, mass, listed, plain, word, 3, SET, SMOOTH, WIDTH)
+    return c, mass, listed, plain
+
+
+@triton.jit
+def _write_unit(
+    row, at, lead, V, x, c, word, on_list, off_list, floor,
+    UNIT: tl.constexpr, EDGE: tl.constexpr, SET: tl.constexpr, SMOOTH: tl.constexpr,
+    SOFTCAP: tl.constexpr, SCALE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    factor = tl.where(bits_of(word, UNIT, WIDTH), on_list, off_list) if SET else off_list
+    g = tl.exp2(tl.fma(x, LOG2E, -c)) * factor
+    if SMOOTH:
+        g -= floor
+    store_unit(row, at, lead, V, head_slope(g, x, SOFTCAP, SCALE), EDGE, G, WIDTH)
+
+
+@triton.jit
+def _write_tile(
+    row, grad, words, i, lead, V, c, on, off, floor,
+    EDGE: tl.constexpr, SET: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
+):  # fmt: skip
+    """Eq. 6 away from the target: p̃ − ε/V, scaled by the row's weight."""
+    UNIT: tl.constexpr = G * WIDTH
+    at = i * (UNIT * UNITS)
+    word = load_words(words, i, G) if SET else 0
+    x0 = load_unit(row, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x1 = load_unit(row, at + UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x2 = load_unit(row, at + 2 * UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x3 = load_unit(row, at + 3 * UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    _write_unit(grad, at, lead, V, x0, c, word, on, off, floor, 0, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+    _write_unit(grad, at + UNIT, lead, V, x1, c, word, on, off, floor, 1, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+    _write_unit(grad, at + 2 * UNIT, lead, V, x2, c, word, on, off, floor, 2, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+    _write_unit(grad, at + 3 * UNIT, lead, V, x3, c, word, on, off, floor, 3, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+
+
+@triton.jit
+def _scale_grad_kernel(
+    logits, grad, stride, N, V, words_each,
+    targets, strength, weight,
+    ids, ids_stride, line, begin, end, words,
+    out_loss, out_nll, out_mass, out_seen,
+    smoothing,
+    SET: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr,
+    SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    ROWS: tl.constexpr, ALIKE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
+):  # fmt: skip
+    """Eq. 4–6. ALIKE: every so many rows start at the same place of an aligned group; a program takes such rows."""
+    UNIT: tl.constexpr = G * WIDTH
+    TILE: tl.constexpr = UNIT * UNITS
+    program = tl.program_id(0)
+    first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
+    words += program.to(tl.int64) * words_each
+    old_line, old_begin, old_end = -1, 0, 0
+    for r in range(ROWS):
+        n = first_row + r * ALIKE
+        if n < N:
+            base = n.to(tl.int64) * stride
+            row = logits + (base // WIDTH) * WIDTH
+            grad_row = grad + (base // WIDTH) * WIDTH
+            lead = (base % WIDTH).to(tl.int32)
+            tiles = tl.cdiv(lead + V, TILE)
+            k = tl.load(targets + n).to(tl.int32)
+            if k < 0:  # ignored
+                tl.store(out_loss + n, 0.0)
+                tl.store(out_nll + n, 0.0)
+                tl.store(out_mass + n, 0.0)
+                tl.store(out_seen + n, False)
+                if GRAD:
+                    for at in range(0, lead + V, UNIT):
+                        store_unit(grad_row, at, lead, V, tl.zeros([G, WIDTH], tl.float32), True, G, WIDTH)
+            else:
+                target_listed = False
+                if SET:
+                    new_line = tl.load(line + n).to(tl.int32)
+                    new_begin = tl.load(begin + n).to(tl.int32)
+                    new_end = tl.load(end + n).to(tl.int32)
+                    follow(
+                        words, ids, ids_stride, lead, new_line, new_begin, new_end, old_line, old_begin, old_end,
+                        G, WIDTH, UNITS, LIST,
+                    )  # fmt: skip
+                    old_line, old_begin, old_end = new_line, new_begin, new_end
+                    target_listed = has_bit(words, k + lead, G, WIDTH, UNITS)
+                gamma = tl.load(strength + n)
+                x_k = through_head(tl.load(row + lead + k), SOFTCAP, SCALE)
+
+                # Each thread sums over its columns, relative to its own running maximum 2^c.
+                c = tl.full([G, 1], LOWEST, tl.float32)
+                mass = tl.zeros([G, 1], tl.float32)
+                listed, plain = mass, mass
+                c, mass, listed, plain = _add_tile(
+                    row, words, 0, lead, V, c, mass, listed, plain, True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
+                )
+                for i in range(1, tiles - 1):
+                    c, mass, listed, plain = _add_tile(
+                        row, words, i, lead, V, c, mass, listed, plain, False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
+                    )
+                if tiles > 1:
+                    c, mass, listed, plain = _add_tile(
+                        row, words, tiles - 1, lead, V, c, mass, listed, plain, True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
+                    )
+                highest = tl.max(c)
+                fade = tl.exp2(c - highest)
+                all_mass = tl.sum(mass * fade)
+                list_mass = tl.sum(listed * fade)
+                rest_mass = all_mass - list_mass
+
+                # Eq. 4: novel tokens count γ times, discouraged ones once.
+                seen = target_listed
+                seen_mass = list_mass
+                list_scale, rest_scale = 1.0, gamma
+                if COMPLEMENT:
+                    seen = target_listed == 0
+                    seen_mass = rest_mass
+                    list_scale, rest_scale = gamma, 1.0
+                total = list_scale * list_mass + rest_scale * rest_mass
+                k_scale = tl.where(seen, 1.0, gamma)
+                to_target = -tl.fma(x_k, LOG2E, -highest)  # how far the target stands below the top, in powers of two
+                loss = (to_target + tl.log2(total) - tl.log2(k_scale)) * LN2
+                if SMOOTH:
+                    count = tl.zeros([G, 1], tl.int32)
+                    if SET:
+                        for i in range(0, tiles):
+                            word = load_words(words, i, G)
+                            count += tl.sum((word >> tl.arange(0, 32)[None, :]) & 1, 1, keep_dims=True)
+                    share = tl.sum(count) / V
+                    novel = share if COMPLEMENT else 1 - share
+                    to_mean = -tl.fma(tl.sum(plain) / V, LOG2E, -highest)
+                    uniform = (to_mean + tl.log2(total) - novel * tl.log2(gamma)) * LN2
+                    loss = (1 - smoothing) * loss + smoothing * uniform
+                tl.store(out_loss + n, loss)
+                tl.store(out_nll + n, (to_target + tl.log2(all_mass)) * LN2)
+                tl.store(out_mass + n, seen_mass / all_mass)
+                tl.store(out_seen + n, seen)
+
+                if GRAD:  # Eq. 6: p̃ − q
+                    w = tl.load(weight + n)
+                    on = list_scale / total * w
+                    off = rest_scale / total * w
+                    floor = smoothing / V * w
+                    if tiles > 1:
+                        _write_tile(
+                            row, grad_row, words, tiles - 1, lead, V, highest, on, off, floor, True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
+                        )
+                    for i in range(2, tiles):  # backwards: what was read last is still near
+                        _write_tile(
+                            row, grad_row, words, tiles - i, lead, V, highest, on, off, floor, False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
+                        )
+                    _write_tile(
+                        row, grad_row, words, 0, lead, V, highest, on, off, floor, True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
+                    )
+                    tl.debug_barrier()  # the target's gradient is made once, in float32, over what its unit wrote
+                    g_k = tl.exp2(-to_target) * (k_scale / total * w) - (1 - smoothing) * w
+                    if SMOOTH:
+                        g_k -= floor
+                    tl.store(grad_row + lead + k, head_slope(g_k, x_k, SOFTCAP, SCALE).to(grad.dtype.element_ty))
+
+
+def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, objective: Objective) -> Losses:
+    """Losses of all rows; their gradient, scaled by `rows.weight`, goes to `grad`, which may be `logits` itself.
+
+    `logits` [N, V] with rows at any stride; `grad` has the same.
+    """
+    n, vocab = logits.shape
+    if logits.stride(1) != 1 or logits.data_ptr() % 16:
+        aligned = logits.contiguous() if logits.stride(1) != 1 else logits.clone()
+        losses = fill(aligned, None if grad is None else aligned, rows, members, objective)
+        if grad is not None:
+            grad.copy_(aligned)
+        return losses
+    stride = logits.stride(0) if n > 1 else vocab
+    has_set = members.ids.shape[1] > 0
+    if not has_set and objective.name == "unlikelihood":
+        rows = rows._replace(strength=torch.ones_like(rows.strength))  # nothing to discourage: cross-entropy
+    alike = WIDTH // math.gcd(stride, WIDTH)
+    rows_each = ROWS if has_set else 1
+    programs = triton.cdiv(n, rows_each * alike) * alike
+    group = 32 * WARPS
+    words_each = triton.cdiv(vocab + WIDTH - 1, group * WIDTH * UNITS) * group
+    words = torch.zeros(programs * words_each if has_set else 1, dtype=torch.int32, device=logits.device)
+    out = Losses(
+        *(torch.empty(n, dtype=torch.float32, device=logits.device) for _ in range(3)),
+        torch.empty(n, dtype=torch.bool, device=logits.device),
+    )
+    if n == 0:
+        return out
+    ids = members.ids.contiguous()
+    tensors = (
+        logits, logits if grad is None else grad, stride, n, vocab, words_each,
+        rows.targets, rows.strength, rows.weight,
+        ids, ids.stride(0), members.line, members.begin, members.end, words,
+        *out, objective.label_smoothing,
+    )  # fmt: skip
+    constants = {
+        "SMOOTH": objective.label_smoothing > 0, "GRAD": grad is not None,
+        "SOFTCAP": objective.softcap or 0.0, "SCALE": objective.logit_scale or 1.0,
+        "ROWS": rows_each, "ALIKE": alike, "G": group, "WIDTH": WIDTH, "UNITS": UNITS, "LIST": LIST,
+        "num_warps": WARPS,
+    }  # fmt: skip
+    if has_set and REGS:
+        constants["maxnreg"] = REGS
+    if objective.name == "unlikelihood" and has_set:
+        unlikelihood_kernel[(programs,)](*tensors, **constants)
+    else:
+        _scale_grad_kernel[(programs,)](*tensors, SET=has_set, COMPLEMENT=members.complement, **constants)
+    return out
+
+
+@triton.jit
+def _scale_kernel(grad, factor, total, columns, PER_ROW: tl.constexpr, BLOCK: tl.constexpr):
+    """Multiply in place; where the one factor is 1, which the device alone knows, do nothing."""
+    start = tl.program_id(0).to(tl.int64) * BLOCK
+    at = start + tl.arange(0, BLOCK)
+    if PER_ROW:
+        by = tl.load(factor + at // columns, mask=at < total)
+        g = tl.load(grad + at, mask=at < total)
+        tl.store(grad + at, (g.to(tl.float32) * by).to(grad.dtype.element_ty), mask=at < total)
+    else:
+        by = tl.load(factor)
+        if by != 1.0:
+            g = tl.load(grad + at, mask=at < total)
+            tl.store(grad + at, (g.to(tl.float32) * by).to(grad.dtype.element_ty), mask=at < total)
+
+
+def scale_(grad: Tensor, factor: Tensor) -> Tensor:
+    """`grad.mul_(factor)`, a number or one for each row, without a pass over the memory where the number is 1."""
+    if grad.numel():
+        block = 8192
+        _scale_kernel[(triton.cdiv(grad.numel(), block),)](
+            grad, factor.float().contiguous(), grad.numel(), grad.shape[-1], PER_ROW=factor.dim() > 0, BLOCK=block
+        )
+    return grad

@@ -1,0 +1,141 @@
+"""What the kernels share: a row of logits as tiles, and one bit a token for what is discouraged.
+
+A thread reads `WIDTH` neighbouring columns at once, 16 bytes of half precision. All threads together read a *unit*; four
+units are a *tile*, so that four reads are under way at a time, and the 32 bits of a thread's columns are one word.
+
+A row of an odd vocabulary (50,257) starts at an odd address, where wide reads are impossible. So the start moves back to the
+last address that allows them, `lead` columns before the row, and everything is counted from there: columns, tiles, bits.
+Only the units at the two ends then need a mask.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+LOG2E = tl.constexpr(1.4426950408889634)
+LN2 = tl.constexpr(0.6931471805599453)
+LOWEST = tl.constexpr(-1e30)  # below any logit that matters, and finite: differences of it are never NaN
+
+WIDTH = 8
+UNITS = 4
+LIST = 256  # ids looked at together when the bits change
+
+
+@triton.jit
+def unit_columns(G: tl.constexpr, WIDTH: tl.constexpr):
+    """[G, WIDTH] the columns of a unit: thread g holds one line."""
+    return tl.arange(0, G)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+
+
+@triton.jit
+def load_unit(
+    row, at, lead, V,
+    EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Logits of the unit that starts at column `at`, after the model's head; LOWEST outside the row.
+
+    At an edge a thread reads its whole group if any column of it belongs to the row: an aligned group never leaves the
+    memory that the row is in, and a mask by groups keeps the read wide.
+    """
+    columns = at + unit_columns(G, WIDTH)
+    if not EDGE:
+        return through_head(tl.load(row + columns), SOFTCAP, SCALE)
+    group = at + tl.arange(0, G)[:, None] * WIDTH
+    touches = (group + (WIDTH - 1) >= lead) & (group < lead + V)
+    x = through_head(tl.load(row + columns, mask=touches, other=0.0), SOFTCAP, SCALE)
+    return tl.where((columns >= lead) & (columns < lead + V), x, LOWEST)
+
+
+@triton.jit
+def store_unit(row, at, lead, V, value, EDGE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
+    """Write the columns that belong to the row: whole groups wide, the one or two at the ends one by one."""
+    columns = at + unit_columns(G, WIDTH)
+    value = value.to(row.dtype.element_ty)
+    if not EDGE:
+        tl.store(row + columns, value)
+    else:
+        group = at + tl.arange(0, G)[:, None] * WIDTH
+        whole = (group >= lead) & (group + WIDTH <= lead + V)
+        tl.store(row + columns, value, mask=whole)
+        if (at < lead) | (at + G * WIDTH > lead + V):
+            tl.store(row + columns, value, mask=(columns >= lead) & (columns < lead + V) & (whole == 0))
+
+
+@triton.jit
+def through_head(x, SOFTCAP: tl.constexpr, SCALE: tl.constexpr):
+    """c · tanh(s · x / c) in float32."""
+    x = x.to(tl.float32)
+    if SCALE != 1.0:
+        x = x * SCALE
+    if SOFTCAP > 0.0:
+        x = SOFTCAP * (1 - 2 / (tl.exp2(x * (2 * LOG2E / SOFTCAP)) + 1))
+    return x
+
+
+@triton.jit
+def head_slope(g, x, SOFTCAP: tl.constexpr, SCALE: tl.constexpr):
+    """The gradient before the head from the one after it; x is what the head gave."""
+    if SOFTCAP > 0.0:
+        g *= 1 - (x / SOFTCAP) * (x / SOFTCAP)
+    if SCALE != 1.0:
+        g *= SCALE
+    return g
+
+
+@triton.jit
+def load_words(words, tile, G: tl.constexpr):
+    """[G, 1] the bits of each thread's columns of a tile. Atomics change them behind the L1, so it is passed by."""
+    return tl.load(words + tile * G + tl.arange(0, G)[:, None], cache_modifier=".cg")
+
+
+@triton.jit
+def bits_of(word, UNIT: tl.constexpr, WIDTH: tl.constexpr):
+    """[G, WIDTH] is the token of each column of this unit discouraged?"""
+    return (word & (1 << (UNIT * WIDTH + tl.arange(0, WIDTH)[None, :]))) != 0
+
+
+@triton.jit
+def place_of(column, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr):
+    """The word and the bit in it that stand for a column."""
+    unit = column // (G * WIDTH)
+    word = (unit // UNITS) * G + (column % (G * WIDTH)) // WIDTH
+    return word, (unit % UNITS) * WIDTH + column % WIDTH
+
+
+@triton.jit
+def has_bit(words, column, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr):
+    word, bit = place_of(column, G, WIDTH, UNITS)
+    return ((tl.load(words + word, cache_modifier=".cg") >> bit) & 1) != 0
+
+
+@triton.jit
+def mark(
+    words, ids, lead, first, stop,
+    SET: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
+):  # fmt: skip
+    """Set the bits of `ids[first:stop]`, or clear the words they stand in."""
+    for start in range(first, stop, LIST):
+        place = start + tl.arange(0, LIST)
+        token = tl.load(ids + place, mask=place < stop, other=-1)
+        word, bit = place_of(token + lead, G, WIDTH, UNITS)
+        if SET:
+            tl.atomic_or(words + word, tl.full([LIST], 1, tl.int32) << bit, mask=token >= 0, sem="relaxed")
+        else:
+            tl.store(words + word, 0, mask=token >= 0)
+
+
+@triton.jit
+def follow(
+    words, ids, ids_stride, lead, line, begin, end, old_line, old_begin, old_end,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
+):  # fmt: skip
+    """Bring the bits from the set of the row before to that of this row: usually a few tokens more."""
+    first = begin
+    if (line == old_line) & (begin == old_begin):
+        first = old_end
+    elif old_line >= 0:
+        mark(words, ids + old_line.to(tl.int64) * ids_stride, lead, old_begin, old_end, False, G, WIDTH, UNITS, LIST)
+        tl.debug_barrier()
+    mark(words, ids + line.to(tl.int64) * ids_stride, lead, first, end, True, G, WIDTH, UNITS, LIST)
+    tl.debug_barrier()

@@ -1,0 +1,242 @@
+"""Unlikelihood on a GPU: the sums, then R over the discouraged tokens, then the gradient; the last two from the cache.
+
+Only the largest probability can pass ½. It is kept apart as `top`, and everything else is measured against the second
+largest, 2^c2: so log(1 − p) and p/(1 − p) stay exact however close to 1 the largest comes.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from scalegrad.ops.triton_tiles import (
+    LN2,
+    LOG2E,
+    LOWEST,
+    bits_of,
+    follow,
+    has_bit,
+    head_slope,
+    load_unit,
+    load_words,
+    place_of,
+    store_unit,
+    through_head,
+)
+
+
+@triton.jit
+def _rank_unit(
+    row, at, lead, V, c1, column, c2, others, plain,
+    EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Each thread's largest (2^c1, where it stands), its second largest (2^c2), and the sum of all but the largest."""
+    x = load_unit(row, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    if SMOOTH:
+        plain += tl.sum(tl.where(x > LOWEST, x, 0.0), 1, keep_dims=True)
+    lane = tl.argmax(x, 1, keep_dims=True)
+    top = tl.max(x, 1, keep_dims=True) * LOG2E
+    x = tl.where(tl.arange(0, WIDTH)[None, :] == lane, LOWEST, x)
+    loser = tl.minimum(c1, top)
+    second = tl.maximum(tl.maximum(c2, tl.max(x, 1, keep_dims=True) * LOG2E), loser)
+    others = others * tl.exp2(c2 - second) + tl.exp2(loser - second)
+    others += tl.sum(tl.exp2(tl.fma(x, LOG2E, -second)), 1, keep_dims=True)
+    column = tl.where(top > c1, at + tl.arange(0, G)[:, None] * WIDTH + lane, column)
+    return tl.maximum(c1, top), column, second, others, plain
+
+
+@triton.jit
+def _negative_unit(
+    row, at, lead, V, word, c2, to_p, odds, log_rest, mass,
+    UNIT: tl.constexpr, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """R, Σ log(1 − p) and Σ p over the negatives, all of which are at most ½ here."""
+    x = load_unit(row, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    p = tl.where(bits_of(word, UNIT, WIDTH), tl.exp2(tl.fma(x, LOG2E, -c2)) * to_p, 0.0)
+    series = -p * (1 + p * (0.5 + p * (0.33333334 + p * 0.25)))  # log(1 − p) where 1 − p would round
+    odds += tl.sum(p / (1 - p), 1, keep_dims=True)
+    log_rest += tl.sum(tl.where(p < 0.01, series, tl.log2(1 - p) * LN2), 1, keep_dims=True)
+    return odds, log_rest, mass + tl.sum(p, 1, keep_dims=True)
+
+
+@triton.jit
+def _write_unit(
+    row, grad, at, lead, V, word, c2, to_p, factor, push, floor,
+    UNIT: tl.constexpr, EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Eq. 7: p·(1 − αR) and, for a negative, + α·p/(1 − p)."""
+    x = load_unit(row, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    e = tl.exp2(tl.fma(x, LOG2E, -c2))
+    p = e * to_p
+    g = e * factor + tl.where(bits_of(word, UNIT, WIDTH), push * p / (1 - p), 0.0)
+    if SMOOTH:
+        g -= floor
+    store_unit(grad, at, lead, V, head_slope(g, x, SOFTCAP, SCALE), EDGE, G, WIDTH)
+
+
+@triton.jit
+def _flip(words, column, SET: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr):
+    """Set or clear the bit of one column."""
+    word, bit = place_of(column, G, WIDTH, UNITS)
+    mask = tl.full([], 1, tl.int32) << bit
+    if SET:
+        tl.atomic_or(words + word, mask, sem="relaxed")
+    else:
+        tl.atomic_and(words + word, ~mask, sem="relaxed")
+    tl.debug_barrier()
+
+
+@triton.jit
+def unlikelihood_kernel(
+    logits, grad, stride, N, V, words_each,
+    targets, strength, weight,
+    ids, ids_stride, line, begin, end, words,
+    out_loss, out_nll, out_mass, out_seen,
+    smoothing,
+    SMOOTH: tl.constexpr, GRAD: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    ROWS: tl.constexpr, ALIKE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
+):  # fmt: skip
+    """Eq. 2 and 7. The program's rows and bits are as in the ScaleGrad kernel."""
+    UNIT: tl.constexpr = G * WIDTH
+    program = tl.program_id(0)
+    first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
+    words += program.to(tl.int64) * words_each
+    old_line, old_begin, old_end = -1, 0, 0
+    for r in range(ROWS):
+        n = first_row + r * ALIKE
+        if n < N:
+            base = n.to(tl.int64) * stride
+            row = logits + (base // WIDTH) * WIDTH
+            grad_row = grad + (base // WIDTH) * WIDTH
+            lead = (base % WIDTH).to(tl.int32)
+            units = tl.cdiv(lead + V, UNIT)
+            k = tl.load(targets + n).to(tl.int32)
+            if k < 0:  # ignored
+                tl.store(out_loss + n, 0.0)
+                tl.store(out_nll + n, 0.0)
+                tl.store(out_mass + n, 0.0)
+                tl.store(out_seen + n, False)
+                if GRAD:
+                    for i in range(units):
+                        store_unit(grad_row, i * UNIT, lead, V, tl.zeros([G, WIDTH], tl.float32), True, G, WIDTH)
+            else:
+                new_line = tl.load(line + n).to(tl.int32)
+                new_begin = tl.load(begin + n).to(tl.int32)
+                new_end = tl.load(end + n).to(tl.int32)
+                follow(
+                    words, ids, ids_stride, lead, new_line, new_begin, new_end, old_line, old_begin, old_end,
+                    G, WIDTH, UNITS, LIST,
+                )  # fmt: skip
+                old_line, old_begin, old_end = new_line, new_begin, new_end
+                k_column = k + lead
+                k_seen = has_bit(words, k_column, G, WIDTH, UNITS)
+                x_k = through_head(tl.load(row + k_column), SOFTCAP, SCALE)
+                alpha = tl.load(strength + n)
+
+                c1 = tl.full([G, 1], LOWEST, tl.float32)
+                column = tl.full([G, 1], -1, tl.int32)
+                others = tl.zeros([G, 1], tl.float32)
+                c2, plain = c1, others
+                c1, column, c2, others, plain = _rank_unit(
+                    row, 0, lead, V, c1, column, c2, others, plain, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+                )
+                for i in range(1, units - 1):
+                    c1, column, c2, others, plain = _rank_unit(
+                        row, i * UNIT, lead, V, c1, column, c2, others, plain, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+                    )
+                if units > 1:
+                    c1, column, c2, others, plain = _rank_unit(
+                        row, (units - 1) * UNIT, lead, V, c1, column, c2, others, plain,
+                        True, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
+                    )  # fmt: skip
+                highest = tl.max(c1)
+                winner = tl.max(tl.where(c1 == highest, tl.arange(0, G)[:, None], -1))
+                is_winner = tl.arange(0, G)[:, None] == winner
+                top_column = tl.max(tl.where(is_winner, column, -1))
+                losers = tl.where(is_winner, LOWEST, c1)
+                second = tl.maximum(tl.max(c2), tl.max(losers))
+                rest = tl.sum(others * tl.exp2(c2 - second)) + tl.sum(tl.where(is_winner, 0.0, tl.exp2(c1 - second)))
+
+                tail = rest * tl.exp2(second - highest)  # Σ p_j / p_top over the others
+                log_sum = tl.where(tail < 1e-3, tail * (1 - tail * 0.5) * LOG2E, tl.log2(1 + tail))
+                p_top = tl.exp2(-log_sum)
+                to_p = tl.exp2(second - highest - log_sum)
+                log_1_minus_p_top = (second - highest + tl.log2(rest) - log_sum) * LN2
+
+                # The negatives are C without the target; without the top too while tiles are summed and written.
+                if k_seen:
+                    _flip(words, k_column, False, G, WIDTH, UNITS)
+                top_negative = has_bit(words, top_column, G, WIDTH, UNITS)
+                if top_negative:
+                    _flip(words, top_column, False, G, WIDTH, UNITS)
+                tl.debug_barrier()
+                odds = tl.zeros([G, 1], tl.float32)
+                log_rest, mass = odds, odds
+                for tile in range(0, tl.cdiv(units, UNITS)):
+                    word = load_words(words, tile, G)
+                    if tl.max(word != 0) > 0:
+                        at = tile * (UNIT * UNITS)
+                        odds, log_rest, mass = _negative_unit(
+                            row, at, lead, V, word, second, to_p, odds, log_rest, mass, 0, True, SOFTCAP, SCALE, G, WIDTH)
+                        odds, log_rest, mass = _negative_unit(
+                            row, at + UNIT, lead, V, word, second, to_p, odds, log_rest, mass, 1, True, SOFTCAP, SCALE, G, WIDTH)
+                        odds, log_rest, mass = _negative_unit(
+                            row, at + 2 * UNIT, lead, V, word, second, to_p, odds, log_rest, mass, 2, True, SOFTCAP, SCALE, G, WIDTH)
+                        odds, log_rest, mass = _negative_unit(
+                            row, at + 3 * UNIT, lead, V, word, second, to_p, odds, log_rest, mass, 3, True, SOFTCAP, SCALE, G, WIDTH)
+                odds_sum = tl.sum(odds)
+                k_is_top = k_column == top_column
+                to_target = -tl.fma(x_k, LOG2E, -highest)
+                p_k = tl.exp2(-to_target - log_sum)
+                seen_mass = tl.sum(mass) + tl.where(k_seen, p_k, 0.0) + tl.where(top_negative, p_top, 0.0)
+                nll = (to_target + log_sum) * LN2
+                likelihood = nll
+                if SMOOTH:
+                    to_mean = -tl.fma(tl.sum(plain) / V, LOG2E, -highest)
+                    likelihood = (1 - smoothing) * nll + smoothing * (to_mean + log_sum) * LN2
+                penalty = -tl.sum(log_rest) - tl.where(top_negative, log_1_minus_p_top, 0.0)
+                tl.store(out_loss + n, likelihood + alpha * penalty)
+                tl.store(out_nll + n, nll)
+                tl.store(out_mass + n, seen_mass)
+                tl.store(out_seen + n, k_seen)
+
+                if GRAD:
+                    w = tl.load(weight + n)
+                    bystander = 1 - alpha * odds_sum  # 1 − αR without the top's share of R
+                    push = tl.where(top_negative, alpha * p_top, 0.0)
+                    factor = (to_p * bystander - push / tl.maximum(rest, 1e-37)) * w
+                    floor = smoothing / V * w
+                    for tile in range(0, tl.cdiv(units, UNITS)):
+                        at = tile * (UNIT * UNITS)
+                        word = load_words(words, tile, G)
+                        if (at >= lead) & (at + UNIT * UNITS <= lead + V):
+                            _write_unit(row, grad_row, at, lead, V, word, second, to_p, factor, alpha * w, floor, 0, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+                            _write_unit(row, grad_row, at + UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 1, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+                            _write_unit(row, grad_row, at + 2 * UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 2, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+                            _write_unit(row, grad_row, at + 3 * UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 3, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+                        else:
+                            _write_unit(row, grad_row, at, lead, V, word, second, to_p, factor, alpha * w, floor, 0, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+                            _write_unit(row, grad_row, at + UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 1, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+                            _write_unit(row, grad_row, at + 2 * UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 2, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+                            _write_unit(row, grad_row, at + 3 * UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 3, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+                    tl.debug_barrier()
+                    # The top and the target: made once, in float32, over what their units wrote.
+                    x_top = highest / LOG2E
+                    g_top = (p_top * bystander + push) * w
+                    g_k = tl.exp2(tl.fma(x_k, LOG2E, -second)) * factor
+                    if SMOOTH:
+                        g_top -= floor
+                        g_k -= floor
+                    g_k = tl.where(k_is_top, g_top, g_k) - (1 - smoothing) * w
+                    g_top = tl.where(k_is_top, g_k, g_top)
+                    tl.store(grad_row + top_column, head_slope(g_top, x_top, SOFTCAP, SCALE).to(grad.dtype.element_ty))
+                    tl.store(grad_row + k_column, head_slope(g_k, x_k, SOFTCAP, SCALE).to(grad.dtype.element_ty))
+                tl.debug_barrier()
+                if k_seen:
+                    _flip(words, k_column, True, G, WIDTH, UNITS)
+                if top_negative:
+                    _flip(words, top_column, True, G, WIDTH, UNITS)
