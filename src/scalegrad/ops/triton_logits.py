@@ -26,6 +26,7 @@ from scalegrad.ops.triton_tiles import (
     follow,
     has_bit,
     head_slope,
+    load_tile,
     load_unit,
     load_words,
     store_unit,
@@ -41,13 +42,13 @@ ROWS = 8  # a program's; its bits then take 1/128 of the logits' memory in half 
 
 @triton.jit
 def _add_unit(
-    x, c, mass, listed, plain, word,
-    UNIT: tl.constexpr, SET: tl.constexpr, SMOOTH: tl.constexpr, WIDTH: tl.constexpr,
+    x, c, mass, listed, plain, word, unit,
+    SET: tl.constexpr, SMOOTH: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     e = tl.exp2(tl.fma(x, LOG2E, -c))
     mass += tl.sum(e, 1, keep_dims=True)
     if SET:
-        listed += tl.sum(tl.where(bits_of(word, UNIT, WIDTH), e, 0.0), 1, keep_dims=True)
+        listed += tl.sum(tl.where(bits_of(word, unit, WIDTH), e, 0.0), 1, keep_dims=True)
     if SMOOTH:
         plain += tl.sum(tl.where(x > LOWEST, x, 0.0), 1, keep_dims=True)
     return mass, listed, plain
@@ -63,10 +64,7 @@ def _add_tile(
     UNIT: tl.constexpr = G * WIDTH
     at = i * (UNIT * UNITS)
     word = load_words(words, i, G) if SET else 0
-    x0 = load_unit(row, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    x1 = load_unit(row, at + UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    x2 = load_unit(row, at + 2 * UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    x3 = load_unit(row, at + 3 * UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x0, x1, x2, x3 = load_tile(row, at, lead, V, True, EDGE, SOFTCAP, SCALE, G, WIDTH)
     top = tl.max(tl.maximum(tl.maximum(x0, x1), tl.maximum(x2, x3)), 1, keep_dims=True)
     higher = tl.maximum(c, top * LOG2E)
     fade = tl.exp2(c - higher)
@@ -79,12 +77,30 @@ def _add_tile(
 
 
 @triton.jit
+def _add_tail(
+    row, words, at, tile, lead, V, c, mass, listed, plain,
+    SET: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
+):  # fmt: skip
+    """The same for one unit of the last tile, which the row fills only in part."""
+    word = load_words(words, tile, G) if SET else 0
+    x = load_unit(row, at, lead, V, True, True, SOFTCAP, SCALE, G, WIDTH)
+    higher = tl.maximum(c, tl.max(x, 1, keep_dims=True) * LOG2E)
+    fade = tl.exp2(c - higher)
+    unit = (at // (G * WIDTH)) % UNITS
+    mass, listed, plain = _add_unit(
+        x, higher, mass * fade, listed * fade, plain, word, unit, SET, SMOOTH, WIDTH
+    )
+    return higher, mass, listed, plain
+
+
+@triton.jit
 def _write_unit(
-    row, at, lead, V, x, c, word, on_list, off_list, floor,
-    UNIT: tl.constexpr, EDGE: tl.constexpr, SET: tl.constexpr, SMOOTH: tl.constexpr,
+    row, at, lead, V, x, c, word, unit, on_list, off_list, floor,
+    EDGE: tl.constexpr, SET: tl.constexpr, SMOOTH: tl.constexpr,
     SOFTCAP: tl.constexpr, SCALE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    factor = tl.where(bits_of(word, UNIT, WIDTH), on_list, off_list) if SET else off_list
+    factor = tl.where(bits_of(word, unit, WIDTH), on_list, off_list) if SET else off_list
     g = tl.exp2(tl.fma(x, LOG2E, -c)) * factor
     if SMOOTH:
         g -= floor
@@ -101,14 +117,11 @@ def _write_tile(
     UNIT: tl.constexpr = G * WIDTH
     at = i * (UNIT * UNITS)
     word = load_words(words, i, G) if SET else 0
-    x0 = load_unit(row, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    x1 = load_unit(row, at + UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    x2 = load_unit(row, at + 2 * UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    x3 = load_unit(row, at + 3 * UNIT, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(grad, at, lead, V, x0, c, word, on, off, floor, 0, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(grad, at + UNIT, lead, V, x1, c, word, on, off, floor, 1, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(grad, at + 2 * UNIT, lead, V, x2, c, word, on, off, floor, 2, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(grad, at + 3 * UNIT, lead, V, x3, c, word, on, off, floor, 3, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+    x0, x1, x2, x3 = load_tile(row, at, lead, V, False, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    _write_unit(grad, at, lead, V, x0, c, word, 0, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+    _write_unit(grad, at + UNIT, lead, V, x1, c, word, 1, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+    _write_unit(grad, at + 2 * UNIT, lead, V, x2, c, word, 2, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+    _write_unit(grad, at + 3 * UNIT, lead, V, x3, c, word, 3, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
 
 
 @triton.jit
@@ -137,7 +150,7 @@ def _scale_grad_kernel(
             row = logits + (base // WIDTH) * WIDTH
             grad_row = grad + (base // WIDTH) * WIDTH
             lead = (base % WIDTH).to(tl.int32)
-            tiles = tl.cdiv(lead + V, TILE)
+            full = (lead + V) // TILE  # tiles that the row fills to the end
             k = tl.load(targets + n).to(tl.int32)
             if k < 0:  # ignored
                 tl.store(out_loss + n, 0.0)
@@ -166,17 +179,21 @@ def _scale_grad_kernel(
                 c = tl.full([G, 1], LOWEST, tl.float32)
                 mass = tl.zeros([G, 1], tl.float32)
                 listed, plain = mass, mass
-                c, mass, listed, plain = _add_tile(
-                    row, words, 0, lead, V, c, mass, listed, plain, True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
-                )
-                for i in range(1, tiles - 1):
+                if full > 0:
                     c, mass, listed, plain = _add_tile(
-                        row, words, i, lead, V, c, mass, listed, plain, False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
-                    )
-                if tiles > 1:
+                        row, words, 0, lead, V, c, mass, listed, plain,
+                        True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    )  # fmt: skip
+                for i in range(1, full):
                     c, mass, listed, plain = _add_tile(
-                        row, words, tiles - 1, lead, V, c, mass, listed, plain, True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
-                    )
+                        row, words, i, lead, V, c, mass, listed, plain,
+                        False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    )  # fmt: skip
+                for at in range(full * TILE, lead + V, UNIT):
+                    c, mass, listed, plain = _add_tail(
+                        row, words, at, full, lead, V, c, mass, listed, plain,
+                        SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    )  # fmt: skip
                 highest = tl.max(c)
                 fade = tl.exp2(c - highest)
                 all_mass = tl.sum(mass * fade)
@@ -198,7 +215,7 @@ def _scale_grad_kernel(
                 if SMOOTH:
                     count = tl.zeros([G, 1], tl.int32)
                     if SET:
-                        for i in range(0, tiles):
+                        for i in range(0, full + 1):
                             word = load_words(words, i, G)
                             count += tl.sum((word >> tl.arange(0, 32)[None, :]) & 1, 1, keep_dims=True)
                     share = tl.sum(count) / V
@@ -216,17 +233,23 @@ def _scale_grad_kernel(
                     on = list_scale / total * w
                     off = rest_scale / total * w
                     floor = smoothing / V * w
-                    if tiles > 1:
+                    for at in range(full * TILE, lead + V, UNIT):
+                        word = load_words(words, full, G) if SET else 0
+                        x = load_unit(row, at, lead, V, False, True, SOFTCAP, SCALE, G, WIDTH)
+                        _write_unit(
+                            grad_row, at, lead, V, x, highest, word, (at // UNIT) % UNITS, on, off, floor,
+                            True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
+                        )  # fmt: skip
+                    for i in range(1, full):  # backwards: what was read last is still near
                         _write_tile(
-                            row, grad_row, words, tiles - 1, lead, V, highest, on, off, floor, True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
-                        )
-                    for i in range(2, tiles):  # backwards: what was read last is still near
+                            row, grad_row, words, full - i, lead, V, highest, on, off, floor,
+                            False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                        )  # fmt: skip
+                    if full > 0:
                         _write_tile(
-                            row, grad_row, words, tiles - i, lead, V, highest, on, off, floor, False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
-                        )
-                    _write_tile(
-                        row, grad_row, words, 0, lead, V, highest, on, off, floor, True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
-                    )
+                            row, grad_row, words, 0, lead, V, highest, on, off, floor,
+                            True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                        )  # fmt: skip
                     tl.debug_barrier()  # the target's gradient is made once, in float32, over what its unit wrote
                     g_k = tl.exp2(-to_target) * (k_scale / total * w) - (1 - smoothing) * w
                     if SMOOTH:
@@ -254,7 +277,7 @@ def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obje
     rows_each = ROWS if has_set else 1
     programs = triton.cdiv(n, rows_each * alike) * alike
     group = 32 * WARPS
-    words_each = triton.cdiv(vocab + WIDTH - 1, group * WIDTH * UNITS) * group
+    words_each = ((vocab + WIDTH - 1) // (group * WIDTH * UNITS) + 1) * group
     words = torch.zeros(programs * words_each if has_set else 1, dtype=torch.int32, device=logits.device)
     out = Losses(
         *(torch.empty(n, dtype=torch.float32, device=logits.device) for _ in range(3)),

@@ -31,20 +31,38 @@ def unit_columns(G: tl.constexpr, WIDTH: tl.constexpr):
 @triton.jit
 def load_unit(
     row, at, lead, V,
-    EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr,
+    AGAIN: tl.constexpr, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Logits of the unit that starts at column `at`, after the model's head; LOWEST outside the row.
+
+    AGAIN: the row will be read once more, so the cache should keep it.
 
     At an edge a thread reads its whole group if any column of it belongs to the row: an aligned group never leaves the
     memory that the row is in, and a mask by groups keeps the read wide.
     """
     columns = at + unit_columns(G, WIDTH)
+    keep: tl.constexpr = "evict_last" if AGAIN else "evict_first"
     if not EDGE:
-        return through_head(tl.load(row + columns), SOFTCAP, SCALE)
+        return through_head(tl.load(row + columns, eviction_policy=keep), SOFTCAP, SCALE)
     group = at + tl.arange(0, G)[:, None] * WIDTH
     touches = (group + (WIDTH - 1) >= lead) & (group < lead + V)
-    x = through_head(tl.load(row + columns, mask=touches, other=0.0), SOFTCAP, SCALE)
+    x = through_head(tl.load(row + columns, mask=touches, other=0.0, eviction_policy=keep), SOFTCAP, SCALE)
     return tl.where((columns >= lead) & (columns < lead + V), x, LOWEST)
+
+
+@triton.jit
+def load_tile(
+    row, at, lead, V,
+    AGAIN: tl.constexpr, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """The four units of a tile: four reads under way before the first is used."""
+    UNIT: tl.constexpr = G * WIDTH
+    x0 = load_unit(row, at, lead, V, AGAIN, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x1 = load_unit(row, at + UNIT, lead, V, AGAIN, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x2 = load_unit(row, at + 2 * UNIT, lead, V, AGAIN, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x3 = load_unit(row, at + 3 * UNIT, lead, V, AGAIN, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    return x0, x1, x2, x3
 
 
 @triton.jit
@@ -90,9 +108,9 @@ def load_words(words, tile, G: tl.constexpr):
 
 
 @triton.jit
-def bits_of(word, UNIT: tl.constexpr, WIDTH: tl.constexpr):
+def bits_of(word, unit, WIDTH: tl.constexpr):
     """[G, WIDTH] is the token of each column of this unit discouraged?"""
-    return (word & (1 << (UNIT * WIDTH + tl.arange(0, WIDTH)[None, :]))) != 0
+    return (word & (1 << (unit * WIDTH + tl.arange(0, WIDTH)[None, :]))) != 0
 
 
 @triton.jit

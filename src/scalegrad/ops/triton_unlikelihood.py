@@ -17,6 +17,7 @@ from scalegrad.ops.triton_tiles import (
     follow,
     has_bit,
     head_slope,
+    load_tile,
     load_unit,
     load_words,
     place_of,
@@ -26,18 +27,14 @@ from scalegrad.ops.triton_tiles import (
 
 
 @triton.jit
-def _rank_unit(
-    row, at, lead, V, c1, column, c2, others, plain,
-    EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
-    G: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
-    """Each thread's largest (2^c1, where it stands), its second largest (2^c2), and the sum of all but the largest."""
-    x = load_unit(row, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+def _rank_unit(x, at, c1, column, c2, others, plain, SMOOTH: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
     if SMOOTH:
         plain += tl.sum(tl.where(x > LOWEST, x, 0.0), 1, keep_dims=True)
-    lane = tl.argmax(x, 1, keep_dims=True)
-    top = tl.max(x, 1, keep_dims=True) * LOG2E
-    x = tl.where(tl.arange(0, WIDTH)[None, :] == lane, LOWEST, x)
+    best = tl.max(x, 1, keep_dims=True)
+    lanes = tl.arange(0, WIDTH)[None, :]
+    lane = tl.max(tl.where(x == best, lanes, 0), 1, keep_dims=True)
+    x = tl.where(lanes == lane, LOWEST, x)
+    top = best * LOG2E
     loser = tl.minimum(c1, top)
     second = tl.maximum(tl.maximum(c2, tl.max(x, 1, keep_dims=True) * LOG2E), loser)
     others = others * tl.exp2(c2 - second) + tl.exp2(loser - second)
@@ -47,14 +44,25 @@ def _rank_unit(
 
 
 @triton.jit
-def _negative_unit(
-    row, at, lead, V, word, c2, to_p, odds, log_rest, mass,
-    UNIT: tl.constexpr, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
-    G: tl.constexpr, WIDTH: tl.constexpr,
+def _rank_tile(
+    row, tile, lead, V, c1, column, c2, others, plain,
+    EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
-    """R, Σ log(1 − p) and Σ p over the negatives, all of which are at most ½ here."""
-    x = load_unit(row, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    p = tl.where(bits_of(word, UNIT, WIDTH), tl.exp2(tl.fma(x, LOG2E, -c2)) * to_p, 0.0)
+    """Each thread's largest (2^c1, where it stands), its second largest (2^c2), and the sum of all but the largest."""
+    UNIT: tl.constexpr = G * WIDTH
+    at = tile * (UNIT * UNITS)
+    x0, x1, x2, x3 = load_tile(row, at, lead, V, True, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    c1, column, c2, others, plain = _rank_unit(x0, at, c1, column, c2, others, plain, SMOOTH, G, WIDTH)
+    c1, column, c2, others, plain = _rank_unit(x1, at + UNIT, c1, column, c2, others, plain, SMOOTH, G, WIDTH)
+    c1, column, c2, others, plain = _rank_unit(x2, at + 2 * UNIT, c1, column, c2, others, plain, SMOOTH, G, WIDTH)
+    c1, column, c2, others, plain = _rank_unit(x3, at + 3 * UNIT, c1, column, c2, others, plain, SMOOTH, G, WIDTH)
+    return c1, column, c2, others, plain
+
+
+@triton.jit
+def _negative_unit(x, word, c2, to_p, odds, log_rest, mass, unit, WIDTH: tl.constexpr):
+    p = tl.where(bits_of(word, unit, WIDTH), tl.exp2(tl.fma(x, LOG2E, -c2)) * to_p, 0.0)
     series = -p * (1 + p * (0.5 + p * (0.33333334 + p * 0.25)))  # log(1 − p) where 1 − p would round
     odds += tl.sum(p / (1 - p), 1, keep_dims=True)
     log_rest += tl.sum(tl.where(p < 0.01, series, tl.log2(1 - p) * LN2), 1, keep_dims=True)
@@ -62,19 +70,58 @@ def _negative_unit(
 
 
 @triton.jit
+def _negative_tile(
+    row, words, tile, lead, V, c2, to_p, odds, log_rest, mass,
+    EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
+):  # fmt: skip
+    """R, Σ log(1 − p) and Σ p over the negatives, all of which are at most ½ here."""
+    word = load_words(words, tile, G)
+    x0, x1, x2, x3 = load_tile(row, tile * (G * WIDTH * UNITS), lead, V, True, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    odds, log_rest, mass = _negative_unit(x0, word, c2, to_p, odds, log_rest, mass, 0, WIDTH)
+    odds, log_rest, mass = _negative_unit(x1, word, c2, to_p, odds, log_rest, mass, 1, WIDTH)
+    odds, log_rest, mass = _negative_unit(x2, word, c2, to_p, odds, log_rest, mass, 2, WIDTH)
+    odds, log_rest, mass = _negative_unit(x3, word, c2, to_p, odds, log_rest, mass, 3, WIDTH)
+    return odds, log_rest, mass
+
+
+@triton.jit
 def _write_unit(
-    row, grad, at, lead, V, word, c2, to_p, factor, push, floor,
-    UNIT: tl.constexpr, EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    grad, at, lead, V, x, word, unit, c2, to_p, factor, push, floor,
+    EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Eq. 7: p·(1 − αR) and, for a negative, + α·p/(1 − p)."""
-    x = load_unit(row, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
     e = tl.exp2(tl.fma(x, LOG2E, -c2))
     p = e * to_p
-    g = e * factor + tl.where(bits_of(word, UNIT, WIDTH), push * p / (1 - p), 0.0)
+    g = e * factor + tl.where(bits_of(word, unit, WIDTH), push * p / (1 - p), 0.0)
     if SMOOTH:
         g -= floor
     store_unit(grad, at, lead, V, head_slope(g, x, SOFTCAP, SCALE), EDGE, G, WIDTH)
+
+
+@triton.jit
+def _write_tile(
+    row, grad, words, tile, lead, V, c2, to_p, factor, push, floor,
+    EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
+):  # fmt: skip
+    """Eq. 7 away from top and target: p·(1 − αR) and, for a negative, + α·p/(1 − p)."""
+    UNIT: tl.constexpr = G * WIDTH
+    at = tile * (UNIT * UNITS)
+    word = load_words(words, tile, G)
+    x0, x1, x2, x3 = load_tile(row, at, lead, V, False, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    _write_unit(
+        grad, at, lead, V, x0, word, 0, c2, to_p, factor, push, floor, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+    )
+    _write_unit(
+        grad, at + UNIT, lead, V, x1, word, 1, c2, to_p, factor, push, floor, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+    )
+    _write_unit(
+        grad, at + 2 * UNIT, lead, V, x2, word, 2, c2, to_p, factor, push, floor, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+    )
+    _write_unit(
+        grad, at + 3 * UNIT, lead, V, x3, word, 3, c2, to_p, factor, push, floor, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+    )
 
 
 @triton.jit
@@ -102,6 +149,7 @@ def unlikelihood_kernel(
 ):  # fmt: skip
     """Eq. 2 and 7. The program's rows and bits are as in the ScaleGrad kernel."""
     UNIT: tl.constexpr = G * WIDTH
+    TILE: tl.constexpr = UNIT * UNITS
     program = tl.program_id(0)
     first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
     words += program.to(tl.int64) * words_each
@@ -113,7 +161,7 @@ def unlikelihood_kernel(
             row = logits + (base // WIDTH) * WIDTH
             grad_row = grad + (base // WIDTH) * WIDTH
             lead = (base % WIDTH).to(tl.int32)
-            units = tl.cdiv(lead + V, UNIT)
+            full = (lead + V) // TILE
             k = tl.load(targets + n).to(tl.int32)
             if k < 0:  # ignored
                 tl.store(out_loss + n, 0.0)
@@ -121,8 +169,8 @@ def unlikelihood_kernel(
                 tl.store(out_mass + n, 0.0)
                 tl.store(out_seen + n, False)
                 if GRAD:
-                    for i in range(units):
-                        store_unit(grad_row, i * UNIT, lead, V, tl.zeros([G, WIDTH], tl.float32), True, G, WIDTH)
+                    for at in range(0, lead + V, UNIT):
+                        store_unit(grad_row, at, lead, V, tl.zeros([G, WIDTH], tl.float32), True, G, WIDTH)
             else:
                 new_line = tl.load(line + n).to(tl.int32)
                 new_begin = tl.load(begin + n).to(tl.int32)
@@ -141,18 +189,17 @@ def unlikelihood_kernel(
                 column = tl.full([G, 1], -1, tl.int32)
                 others = tl.zeros([G, 1], tl.float32)
                 c2, plain = c1, others
-                c1, column, c2, others, plain = _rank_unit(
-                    row, 0, lead, V, c1, column, c2, others, plain, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH
-                )
-                for i in range(1, units - 1):
-                    c1, column, c2, others, plain = _rank_unit(
-                        row, i * UNIT, lead, V, c1, column, c2, others, plain, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+                if full > 0:
+                    c1, column, c2, others, plain = _rank_tile(
+                        row, 0, lead, V, c1, column, c2, others, plain, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
                     )
-                if units > 1:
-                    c1, column, c2, others, plain = _rank_unit(
-                        row, (units - 1) * UNIT, lead, V, c1, column, c2, others, plain,
-                        True, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
-                    )  # fmt: skip
+                for i in range(1, full):
+                    c1, column, c2, others, plain = _rank_tile(
+                        row, i, lead, V, c1, column, c2, others, plain, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
+                    )
+                for at in range(full * TILE, lead + V, UNIT):
+                    x = load_unit(row, at, lead, V, True, True, SOFTCAP, SCALE, G, WIDTH)
+                    c1, column, c2, others, plain = _rank_unit(x, at, c1, column, c2, others, plain, SMOOTH, G, WIDTH)
                 highest = tl.max(c1)
                 winner = tl.max(tl.where(c1 == highest, tl.arange(0, G)[:, None], -1))
                 is_winner = tl.arange(0, G)[:, None] == winner
@@ -176,18 +223,22 @@ def unlikelihood_kernel(
                 tl.debug_barrier()
                 odds = tl.zeros([G, 1], tl.float32)
                 log_rest, mass = odds, odds
-                for tile in range(0, tl.cdiv(units, UNITS)):
-                    word = load_words(words, tile, G)
-                    if tl.max(word != 0) > 0:
-                        at = tile * (UNIT * UNITS)
-                        odds, log_rest, mass = _negative_unit(
-                            row, at, lead, V, word, second, to_p, odds, log_rest, mass, 0, True, SOFTCAP, SCALE, G, WIDTH)
-                        odds, log_rest, mass = _negative_unit(
-                            row, at + UNIT, lead, V, word, second, to_p, odds, log_rest, mass, 1, True, SOFTCAP, SCALE, G, WIDTH)
-                        odds, log_rest, mass = _negative_unit(
-                            row, at + 2 * UNIT, lead, V, word, second, to_p, odds, log_rest, mass, 2, True, SOFTCAP, SCALE, G, WIDTH)
-                        odds, log_rest, mass = _negative_unit(
-                            row, at + 3 * UNIT, lead, V, word, second, to_p, odds, log_rest, mass, 3, True, SOFTCAP, SCALE, G, WIDTH)
+                for at in range(full * TILE, lead + V, UNIT):
+                    word = load_words(words, full, G)
+                    x = load_unit(row, at, lead, V, True, True, SOFTCAP, SCALE, G, WIDTH)
+                    odds, log_rest, mass = _negative_unit(
+                        x, word, second, to_p, odds, log_rest, mass, (at // UNIT) % UNITS, WIDTH
+                    )
+                for i in range(1, full):  # backwards, and forwards again below: what was read last is still near
+                    odds, log_rest, mass = _negative_tile(
+                        row, words, full - i, lead, V, second, to_p, odds, log_rest, mass,
+                        False, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    )  # fmt: skip
+                if full > 0:
+                    odds, log_rest, mass = _negative_tile(
+                        row, words, 0, lead, V, second, to_p, odds, log_rest, mass,
+                        True, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    )  # fmt: skip
                 odds_sum = tl.sum(odds)
                 k_is_top = k_column == top_column
                 to_target = -tl.fma(x_k, LOG2E, -highest)
@@ -210,19 +261,23 @@ def unlikelihood_kernel(
                     push = tl.where(top_negative, alpha * p_top, 0.0)
                     factor = (to_p * bystander - push / tl.maximum(rest, 1e-37)) * w
                     floor = smoothing / V * w
-                    for tile in range(0, tl.cdiv(units, UNITS)):
-                        at = tile * (UNIT * UNITS)
-                        word = load_words(words, tile, G)
-                        if (at >= lead) & (at + UNIT * UNITS <= lead + V):
-                            _write_unit(row, grad_row, at, lead, V, word, second, to_p, factor, alpha * w, floor, 0, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-                            _write_unit(row, grad_row, at + UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 1, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-                            _write_unit(row, grad_row, at + 2 * UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 2, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-                            _write_unit(row, grad_row, at + 3 * UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 3, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-                        else:
-                            _write_unit(row, grad_row, at, lead, V, word, second, to_p, factor, alpha * w, floor, 0, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-                            _write_unit(row, grad_row, at + UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 1, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-                            _write_unit(row, grad_row, at + 2 * UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 2, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-                            _write_unit(row, grad_row, at + 3 * UNIT, lead, V, word, second, to_p, factor, alpha * w, floor, 3, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+                    if full > 0:
+                        _write_tile(
+                            row, grad_row, words, 0, lead, V, second, to_p, factor, alpha * w, floor,
+                            True, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                        )  # fmt: skip
+                    for i in range(1, full):
+                        _write_tile(
+                            row, grad_row, words, i, lead, V, second, to_p, factor, alpha * w, floor,
+                            False, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                        )  # fmt: skip
+                    for at in range(full * TILE, lead + V, UNIT):
+                        word = load_words(words, full, G)
+                        x = load_unit(row, at, lead, V, False, True, SOFTCAP, SCALE, G, WIDTH)
+                        _write_unit(
+                            grad_row, at, lead, V, x, word, (at // UNIT) % UNITS, second, to_p, factor, alpha * w, floor,
+                            True, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
+                        )  # fmt: skip
                     tl.debug_barrier()
                     # The top and the target: made once, in float32, over what their units wrote.
                     x_top = highest / LOG2E
