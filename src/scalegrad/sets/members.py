@@ -43,14 +43,15 @@ class Members:
 
     @property
     def own_lines(self) -> bool:
-        """Has every row a list of its own (line n for row n)?"""
+        """Are there as many lists as rows? Then nothing is saved by keeping the rows of one list together."""
         return len(self.ids) == len(self.line)
 
     def take(self, rows: Tensor | slice) -> Members:
         """The same for a part of the rows."""
         begin, end = self.begin[rows], self.end[rows]
         if self.own_lines:
-            return Members(self.ids[rows], torch.arange(len(begin), device=begin.device), begin, end, self.complement)
+            ids = self.ids[self.line[rows]]  # not ids[rows]: as many lists as rows may also be a coincidence
+            return Members(ids, torch.arange(len(begin), device=begin.device), begin, end, self.complement)
         return Members(self.ids, self.line[rows], begin, end, self.complement)
 
     def per_row(self) -> Tensor:
