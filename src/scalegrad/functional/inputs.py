@@ -53,19 +53,19 @@ def read_sequences(
         _check_range("context", context, vocab)
         _check_range("source", source, vocab)
 
-    steps = shape[-1]
-    rows = targets.reshape(-1, steps).long() if steps else targets.new_empty((0, 0), dtype=torch.int64)
+    count, steps = shape[:-1].numel(), shape[-1]  # said outright: −1 is ambiguous when there are no steps
+    rows = targets.reshape(count, steps).long()
     rows = torch.where(rows == ignore_index, -1, rows)
-    start = None if segments is None else History.starts(segments.reshape(-1, steps))
+    start = None if segments is None else History.starts(segments.reshape(count, steps))
     if context is None:
         arrivals = torch.full_like(rows, -1)
         arrivals[:, 1:] = rows[:, :-1]  # a target counts from the step after it
         if start is not None:
             arrivals = torch.where(start == torch.arange(steps, device=device), -1, arrivals)
     else:
-        arrivals = context.reshape(-1, steps).long().clamp(min=-1)
+        arrivals = context.reshape(count, steps).long().clamp(min=-1)
     if source is not None:
-        source = source.reshape(len(rows), source.shape[-1]).long().clamp(min=-1)
+        source = source.reshape(count, source.shape[-1]).long().clamp(min=-1)
     return Sequences(rows, History(arrivals, vocab, start, source), shape)
 
 
