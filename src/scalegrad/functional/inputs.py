@@ -111,6 +111,7 @@ def _check_range(name: str, ids: Tensor | None, vocab: int, allowed: int | None 
     """Ids below `vocab`; below 0 only the `allowed` value, or any where None (it counts for nothing)."""
     if ids is None or ids.numel() == 0:
         return
+    ids = ids.long()  # compared as int8 or int16, a vocabulary of 50,257 would wrap around
     bad = ids >= vocab
     if allowed is not None:
         bad = (bad | (ids < 0)) & (ids != allowed)
