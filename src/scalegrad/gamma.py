@@ -128,14 +128,19 @@ def at_step(gamma: Gamma, step: int | None) -> float | Tensor | Dynamic | Reward
     return check_gamma(gamma.at(step))
 
 
-def check_gamma_tensor(gamma: Tensor, shape: torch.Size, look: bool) -> Tensor:
-    """A tensor of γ: one for each target, detached; its values are looked at when `look`."""
-    if gamma.shape != shape and gamma.dim() != 0:
-        raise ValueError(f"gamma must be a number or have the targets' shape {list(shape)}, not {list(gamma.shape)}")
+def check_gamma_tensor(gamma: Tensor, kept: Tensor, look: bool) -> Tensor:
+    """A tensor of γ, detached: one for each target, 1 where the target is not `kept`. `look`: at its values too."""
+    shape = list(kept.shape)
+    if list(gamma.shape) not in ([], shape):
+        raise ValueError(f"gamma must be a number or have the targets' shape {shape}, not {list(gamma.shape)}")
     if not gamma.is_floating_point():
         raise ValueError(f"gamma must be of a floating-point dtype, not {gamma.dtype}")
-    gamma = gamma.detach()
-    if look and gamma.numel() and not bool(((gamma > 0) & (gamma <= 1)).all()):
-        bad = gamma[~((gamma > 0) & (gamma <= 1))].flatten()[0].item()
-        raise ValueError(f"gamma must be in (0, 1] everywhere, not {bad:g}")
-    return gamma.expand(shape)
+    if gamma.dim() and gamma.device != kept.device:
+        raise ValueError(f"gamma is on {gamma.device} and targets on {kept.device}: they must be on one device")
+    gamma = torch.where(kept, gamma.detach().to(kept.device), 1.0)
+    if look:
+        bad = ((gamma > 0) & (gamma <= 1)).logical_not().nonzero()
+        if len(bad):
+            where = bad[0].tolist()
+            raise ValueError(f"gamma must be in (0, 1] everywhere, not {gamma[tuple(where)].item():g} at {where}")
+    return gamma

@@ -48,7 +48,7 @@ def read_sequences(
     _check_integers("source", source, device)
     if source is not None and (source.dim() != len(shape) or source.shape[:-1] != shape[:-1]):
         raise ValueError(f"source must have the shape {[*shape[:-1], 'S']}, not {list(source.shape)}")
-    if look and not torch.compiler.is_compiling():
+    if look:
         _check_range("targets", targets, vocab, allowed=ignore_index)
         _check_range("context", context, vocab)
         _check_range("source", source, vocab)

@@ -176,7 +176,7 @@ def unlikelihood_loss(head: Head, batch: Batch, alpha: float, options: Options) 
     check_alpha(alpha)
     sequences = _read(head, batch, options)
     objective = Objective("unlikelihood", options.label_smoothing, options.softcap, options.logit_scale)
-    strength = torch.full(sequences.targets.shape, float(alpha), device=sequences.targets.device)
+    strength = _everywhere(float(alpha), head, sequences)
     return _reduce(head, sequences, strength, batch.num_items, objective, options)
 
 
@@ -188,8 +188,8 @@ def check_alpha(alpha: float) -> float:
 
 
 def _looks(head: Head, options: Options) -> bool:
-    """May values be looked at? On a CPU always, elsewhere it would wait for the device."""
-    return options.check or head.values.device.type == "cpu"
+    """May values be looked at? On a CPU always, elsewhere it would wait for the device; never while compiling."""
+    return not torch.compiler.is_compiling() and (options.check or head.values.device.type == "cpu")
 
 
 def _read(head: Head, batch: Batch, options: Options) -> Sequences:
@@ -215,11 +215,18 @@ def _gamma(gamma: Any, head: Head, sequences: Sequences, objective: Objective, o
         entropy, seen_mass = head.statistics(options.discourage, sequences.history, targets.flatten(), objective)
         positions = sequences.history.positions
         gamma = torch.as_tensor(gamma(positions, entropy.view_as(targets), seen_mass.view_as(targets)))
-        return check_gamma_tensor(gamma.to(targets.device), targets.shape, _looks(head, options))
+        return check_gamma_tensor(gamma.to(targets.device), targets >= 0, _looks(head, options))
     if isinstance(gamma, Tensor):
-        return check_gamma_tensor(gamma, sequences.shape, _looks(head, options)).reshape(targets.shape)
+        kept = sequences.kept.view(sequences.shape)
+        return check_gamma_tensor(gamma, kept, _looks(head, options)).view_as(targets)
     value = gamma.value if isinstance(gamma, RewardRepetition) else check_gamma(gamma)
-    return torch.full(targets.shape, float(value), dtype=torch.float64, device=targets.device)
+    return _everywhere(float(value), head, sequences)
+
+
+def _everywhere(value: float, head: Head, sequences: Sequences) -> Tensor:
+    """[R, T] of one strength, in the dtype of the arithmetic."""
+    targets = sequences.targets
+    return torch.full(targets.shape, value, dtype=arithmetic_dtype(head.values.dtype), device=targets.device)
 
 
 def _reduce(
