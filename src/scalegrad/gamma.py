@@ -14,12 +14,16 @@ from torch import Tensor
 Dynamic: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 """γ from (position, entropy in nats, seen mass), each [R, T]: the paper's "dynamically adjust γ" idea."""
 
+_SMALLEST = 1e-37
+
 
 def check_gamma(gamma: float, name: str = "gamma") -> float:
     """γ as a float in (0, 1], or a ValueError."""
     if isinstance(gamma, bool) or not isinstance(gamma, (int, float)) or not 0 < gamma <= 1:
         hint = " (RewardRepetition(γ) asks for γ > 1 by name)" if isinstance(gamma, (int, float)) and gamma > 1 else ""
         raise ValueError(f"{name} must be a number in (0, 1], not {gamma!r}{hint}")
+    if gamma < _SMALLEST:
+        raise ValueError(f"{name} must be at least {_SMALLEST:g}, below which float32 has only 0, not {gamma!r}")
     return float(gamma)
 
 
@@ -67,7 +71,8 @@ class _Ramp(Schedule):
 
     def at(self, step: int) -> float:
         done = min(max(step - self.delay, 0) / self.steps, 1.0)
-        return self.start + (self.stop - self.start) * self._shape(done)
+        gone = self._shape(done)
+        return self.start * (1 - gone) + self.stop * gone  # exactly `stop` at the end
 
     @abstractmethod
     def _shape(self, done: float) -> float:
