@@ -131,8 +131,8 @@ class Logits(torch.autograd.Function):
         return _outputs(ctx, losses, flat[2] if total else None)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        _refuse_create_graph()
         (grad,) = ctx.saved_tensors
         return _scaled(grad, upstream), *[None] * 10
 
@@ -154,8 +154,8 @@ class Linear(torch.autograd.Function):
         return _outputs(ctx, Losses(*columns), flat[2] if total else None)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        _refuse_create_graph()
         if ctx.total:
             grads = [
                 _scaled(grad, upstream) if want else None
@@ -173,6 +173,12 @@ class Linear(torch.autograd.Function):
 def _outputs(ctx: Any, losses: Losses, weight: Tensor | None) -> Outputs:
     ctx.mark_non_differentiable(*losses[1:])
     return (losses.loss if weight is None else (losses.loss * weight).sum()), *losses[1:]
+
+
+def _refuse_create_graph() -> None:
+    """The gradient was made in the forward pass: a derivative of it would silently be 0."""
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a compiled graph raises by itself
+        raise RuntimeError("create_graph=True needs a second derivative, which only impl='reference' has")
 
 
 def _scaled(grad: Tensor, upstream: Tensor) -> Tensor:
