@@ -34,6 +34,8 @@ def from_logits(logits: Tensor, call: Call, impl: str, inplace: bool) -> Losses:
     members = _members(call, impl, fast="sparse", known=LOGITS_IMPLS, device=logits.device)
     if members is None:
         return _reference(logits, call)
+    if not torch.is_grad_enabled():  # an autograd function cannot tell: it would make the gradient, and in place
+        logits = logits.detach()
     flat = fused.tensors(call.rows, members)
     with torch.autocast(logits.device.type, enabled=False):
         out = fused.Logits.apply(  # type: ignore[no-untyped-call]
@@ -47,6 +49,8 @@ def from_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None, call: Call,
     members = _members(call, impl, fast="chunked", known=LINEAR_IMPLS, device=hidden.device)
     if members is None:
         return _reference(F.linear(hidden, weight, bias), call)
+    if not torch.is_grad_enabled():
+        hidden, weight, bias = hidden.detach(), weight.detach(), None if bias is None else bias.detach()
     flat = fused.tensors(call.rows, members)
     with torch.autocast(hidden.device.type, enabled=False):
         out = fused.Linear.apply(  # type: ignore[no-untyped-call]
