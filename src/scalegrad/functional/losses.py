@@ -237,12 +237,17 @@ def _reduce(
     objective: Objective,
     options: Options,
 ) -> Loss:
-    dtype = arithmetic_dtype(head.values.dtype)
-    weight = _row_weight(sequences.kept, num_items, options.reduction, dtype)
-    rows = Rows(sequences.targets.flatten(), strength.flatten().to(dtype), weight)
-    total = options.reduction != "none"
+    dtype, kept = arithmetic_dtype(head.values.dtype), sequences.kept
+    weight = _row_weight(kept, num_items, options.reduction, dtype)
+    # A float16 gradient divided by the number of items vanishes before a GradScaler's factor can reach it: then the
+    # rows are weighed outside, and the backward pass scales each by both at once.
+    total = options.reduction != "none" and head.values.dtype != torch.float16
+    rows = Rows(sequences.targets.flatten(), strength.flatten().to(dtype), weight if total else kept.to(dtype))
     out = head.run(Call(rows, options.discourage, sequences.history, objective, total), options.impl)
-    loss = out.loss if total else out.loss.view(sequences.shape)
+    loss = out.loss
+    if not total:
+        loss = torch.where(kept, loss, 0.0)  # an upstream gradient of an ignored target stops here, NaN or not
+        loss = loss.view(sequences.shape) if options.reduction == "none" else (loss * weight).sum()
     if not options.return_parts:
         return loss
     return loss, Parts(*(part.detach().view(sequences.shape) for part in out[1:]))
