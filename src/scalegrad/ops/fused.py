@@ -164,7 +164,8 @@ class Linear(torch.autograd.Function):
         else:
             hidden, weight, bias, targets, strength, _weight, *members = ctx.saved_tensors
             flat = [targets, strength, upstream.to(strength.dtype), *members]
-            *_losses, d_hidden, d_weight, d_bias = _chunked(hidden, weight, bias, flat, *ctx.settings, ctx.wanted)
+            with torch.autocast(hidden.device.type, enabled=False):
+                *_losses, d_hidden, d_weight, d_bias = _chunked(hidden, weight, bias, flat, *ctx.settings, ctx.wanted)
             made = zip((d_hidden, d_weight, d_bias), ctx.wanted, strict=True)
             grads = [grad if want else None for grad, want in made]
         return *grads, *[None] * 9
