@@ -58,10 +58,13 @@ def fill(
         if d_hidden is not None:
             torch.mm(logits, weight, out=d_hidden[a:b])
         if d_weight is not None:
+            inputs = hidden[a:b]
+            if hidden.device.type != "cpu":  # here ignored rows take part with a gradient of 0, and 0 · NaN is NaN
+                inputs = inputs.masked_fill(part.targets[:, None] < 0, 0.0)
             if d_weight.dtype == logits.dtype:
-                d_weight.addmm_(logits.t(), hidden[a:b])
+                d_weight.addmm_(logits.t(), inputs)
             else:
-                d_weight.add_(logits.t() @ hidden[a:b])
+                d_weight.add_(logits.t() @ inputs)
         if d_bias is not None:
             d_bias.add_(logits.sum(0, dtype=sums))
     losses = Losses(*(torch.cat(column) for column in zip(*parts, strict=True)))

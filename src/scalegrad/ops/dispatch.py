@@ -48,6 +48,7 @@ def from_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None, call: Call,
     """`hidden` [N, D], `weight` [V, D], `bias` [V]."""
     members = _members(call, impl, fast="chunked", known=LINEAR_IMPLS, device=hidden.device)
     if members is None:
+        hidden = hidden.masked_fill(call.rows.targets[:, None] < 0, 0.0)  # 0 · NaN would reach the weight's gradient
         return _reference(F.linear(hidden, weight, bias), call)
     if not torch.is_grad_enabled():
         hidden, weight, bias = hidden.detach(), weight.detach(), None if bias is None else bias.detach()
