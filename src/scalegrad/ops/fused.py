@@ -184,7 +184,7 @@ def _refuse_create_graph() -> None:
 
 def _scaled(grad: Tensor, upstream: Tensor) -> Tensor:
     """`grad` times the upstream gradient, a number or one for each row; in its own memory unless the graph is kept."""
-    factor = upstream.view(-1, *[1] * (grad.dim() - 1))  # as many dimensions: else it is rounded to half precision first
+    factor = upstream.view(-1, *[1] * (grad.dim() - 1))  # not a scalar: that is rounded to half precision first
     if torch.compiler.is_compiling() or _graph_is_kept():
         return grad.clone().mul_(factor)
     if upstream.dim() == 0 and upstream.device.type == "cpu" and upstream.item() == 1:
