@@ -90,11 +90,11 @@ def check_floating(name: str, value: Tensor, at_least: int) -> None:
 
 
 def check_finite(name: str, value: Tensor, kept: Tensor) -> None:
-    """Say where the first NaN of a row that counts is. Infinities are allowed: −inf masks a token."""
-    bad = value.isnan().reshape(-1, value.shape[-1]) & kept[:, None]
-    if bool(bad.any()):
-        where = [int(i) for i in torch.unravel_index(bad.flatten().nonzero()[0, 0], value.shape)]
-        raise ValueError(f"{name} is NaN at {where} and {int(bad.sum()) - 1} other places")
+    """Say where the first NaN of a row that is `kept` is. Infinities are allowed: −inf masks a token."""
+    bad = (value.isnan() & kept[..., None]).nonzero()
+    if len(bad):
+        more = "" if len(bad) == 1 else f" and {len(bad) - 1} other places"
+        raise ValueError(f"{name} is NaN at {bad[0].tolist()}{more}")
 
 
 def _check_integers(name: str, value: Tensor | None, device: torch.device, of: str = "targets") -> None:

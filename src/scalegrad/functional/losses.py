@@ -204,7 +204,7 @@ def _read(head: Head, batch: Batch, options: Options) -> Sequences:
         look=_looks(head, options),
     )
     if options.check:
-        head.check_values(sequences.kept)
+        head.check_values(sequences.kept.view(sequences.shape))
     return sequences
 
 
@@ -238,7 +238,7 @@ def _reduce(
     options: Options,
 ) -> Loss:
     dtype, kept = arithmetic_dtype(head.values.dtype), sequences.kept
-    weight = _row_weight(kept, num_items, options.reduction, dtype)
+    weight = _row_weight(kept.to(dtype), num_items, options.reduction, _looks(head, options))
     # A float16 gradient divided by the number of items vanishes before a GradScaler's factor can reach it: then the
     # rows are weighed outside, and the backward pass scales each by both at once.
     total = options.reduction != "none" and head.values.dtype != torch.float16
@@ -253,9 +253,8 @@ def _reduce(
     return loss, Parts(*(part.detach().view(sequences.shape) for part in out[1:]))
 
 
-def _row_weight(kept: Tensor, num_items: int | Tensor | None, reduction: str, dtype: torch.dtype) -> Tensor:
-    """[N] what each row counts for: 1, or 1/number of items; 0 where ignored."""
-    weight = kept.to(dtype)
+def _row_weight(weight: Tensor, num_items: float | Tensor | None, reduction: str, look: bool) -> Tensor:
+    """[N] what each row counts for: 1, or 1/number of items; 0 where ignored, as in `weight`."""
     if num_items is None:
         return weight / weight.sum().clamp(min=1) if reduction == "mean" else weight
     if reduction != "mean":
@@ -265,7 +264,9 @@ def _row_weight(kept: Tensor, num_items: int | Tensor | None, reduction: str, dt
     if isinstance(num_items, Tensor):
         if num_items.dim() != 0:
             raise ValueError(f"num_items must be a number or a 0-d tensor, not of shape {list(num_items.shape)}")
-        return weight / num_items.to(weight).clamp(min=1)
-    if isinstance(num_items, bool) or not isinstance(num_items, (int, float)) or num_items < 0:
-        raise ValueError(f"num_items must be a whole number from 0, not {num_items!r}")
+        if not look:
+            return weight / num_items.to(weight).clamp(min=1)
+        num_items = num_items.item()
+    if isinstance(num_items, bool) or not isinstance(num_items, (int, float)) or not 0 <= num_items < math.inf:
+        raise ValueError(f"num_items must be a finite number from 0 or a 0-d tensor, not {num_items!r}")
     return weight / max(num_items, 1)
