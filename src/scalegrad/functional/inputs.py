@@ -91,10 +91,10 @@ def check_floating(name: str, value: Tensor, at_least: int) -> None:
 
 def check_finite(name: str, value: Tensor, kept: Tensor) -> None:
     """Say where the first NaN of a row that is `kept` is. Infinities are allowed: −inf masks a token."""
-    bad = (value.isnan() & kept[..., None]).nonzero()
-    if len(bad):
-        more = "" if len(bad) == 1 else f" and {len(bad) - 1} other places"
-        raise ValueError(f"{name} is NaN at {bad[0].tolist()}{more}")
+    bad = value.isnan() & kept[..., None]
+    if bool(bad.any()):
+        first, *others = bad.nonzero().tolist()
+        raise ValueError(f"{name} is NaN at {first}" + (f" and {len(others)} other places" if others else ""))
 
 
 def _check_integers(name: str, value: Tensor | None, device: torch.device, of: str = "targets") -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from scalegrad.ops import chunked, fused, reference, sparse
+from scalegrad.ops import fused, reference
 from scalegrad.ops.rows import Losses, Objective, Rows
 from scalegrad.sets import History, Members, TokenSet
 
@@ -74,9 +74,7 @@ def statistics(
         mask = discourage.dense(history)
         ids = torch.arange(history.vocab, device=mask.device)
         members = Members.of_rows(torch.where(mask, ids, -1))
-    if len(head) == 1:
-        return sparse.statistics(head[0], targets, members, objective)
-    return chunked.statistics(*head, targets, members, objective)
+    return fused.statistics(head, targets, members, objective)
 
 
 def _reference(logits: Tensor, call: Call) -> Losses:
@@ -114,3 +112,8 @@ def _warn_once(message: str) -> None:
     if message not in _warned:
         _warned.add(message)
         warnings.warn(f"scalegrad: {message}", stacklevel=2)
+
+
+# A graph that is being compiled calls it then and there. All that torch.compiler.assume_constant_result does, which
+# would load the compiler (1.5 s) for everyone.
+_warn_once.__dict__["_dynamo_marked_constant"] = True

@@ -104,6 +104,42 @@ def _(hidden, weight, bias, flat, *settings, **named):  # type: ignore[no-untype
     return *_fake_losses(hidden), *grads
 
 
+@torch.library.custom_op("scalegrad::statistics", mutates_args=())
+def _statistics(
+    values: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    flat: list[Tensor],
+    complement: bool,
+    objective: str,
+    label_smoothing: float,
+    softcap: float | None,
+    logit_scale: float | None,
+) -> tuple[Tensor, Tensor]:
+    rows, members, settings = _unflatten(flat, complement, objective, label_smoothing, softcap, logit_scale)
+    if weight is None:
+        return sparse.statistics(values, rows.targets, members, settings)
+    return chunked.statistics(values, weight, bias, rows.targets, members, settings)
+
+
+@_statistics.register_fake
+def _(values, *_, **__):  # type: ignore[no-untyped-def]
+    losses = _fake_losses(values)
+    return losses.loss, losses.seen_mass
+
+
+def statistics(
+    head: tuple[Tensor] | tuple[Tensor, Tensor, Tensor | None], targets: Tensor, members: Members, objective: Objective
+) -> tuple[Tensor, Tensor]:
+    """Entropy and discouraged mass of each row, [N] each, from (logits,) or (hidden, weight, bias)."""
+    values, weight, bias = head if len(head) == 3 else (head[0], None, None)
+    nothing = targets.new_empty(0)  # strength and weight play no part
+    flat = tensors(Rows(targets, nothing, nothing), members)
+    with torch.autocast(values.device.type, enabled=False):
+        result: tuple[Tensor, Tensor] = _statistics(values, weight, bias, flat, *settings(members, objective))
+    return result
+
+
 def _fake_losses(like: Tensor) -> Losses:
     def column(dtype: torch.dtype) -> Tensor:
         return like.new_empty(like.shape[0], dtype=dtype)

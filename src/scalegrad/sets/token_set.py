@@ -132,7 +132,7 @@ class Not(TokenSet):
 
     def members(self, history: History) -> Members | None:
         a = self.a.compact(history)
-        return None if a is None else ~a
+        return None if a is None else a.inverse()
 
     def mask(self, history: History) -> Tensor:
         return ~self.a.dense(history)
