@@ -23,7 +23,7 @@ def random_logits(*shape, dtype=torch.float64, seed=0):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Several blocks and chunks even for tiny batches."""
-    monkeypatch.setattr(sparse, "BLOCK_ELEMENTS", {"cpu": 15})
+    monkeypatch.setattr(sparse, "CPU_BLOCK", 15)
     monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", 15)
 
 

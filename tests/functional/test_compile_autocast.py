@@ -143,9 +143,9 @@ def test_operators_keep_their_promises():
     """Nothing is mutated or aliased that is not declared, and the shapes a tracer is told are the real ones."""
     seen = {}
     operators = {
-        "sparse": lambda: SF.scale_grad(random(2, 5, 7).requires_grad_(), TARGETS),
-        "sparse_": lambda: SF.scale_grad(random(2, 5, 7).requires_grad_() * 1, TARGETS, inplace=True),
-        "chunked": lambda: SF.linear_unlikelihood(random(2, 5, 3), random(7, 3).requires_grad_(), TARGETS),
+        "rows": lambda: SF.scale_grad(random(2, 5, 7).requires_grad_(), TARGETS),
+        "rows_": lambda: SF.scale_grad(random(2, 5, 7).requires_grad_() * 1, TARGETS, inplace=True),
+        "linear_rows": lambda: SF.linear_unlikelihood(random(2, 5, 3), random(7, 3).requires_grad_(), TARGETS),
         "statistics": lambda: SF.linear_scale_grad(random(2, 5, 3), random(7, 3), TARGETS, lambda p, h, m: 1 - m / 2),
     }
 

@@ -18,7 +18,7 @@ def no_looking(monkeypatch):
     monkeypatch.setattr(sparse, "looking_waits", lambda values: True)
     monkeypatch.setattr(chunked, "looking_waits", lambda values: True)
     monkeypatch.setattr(losses, "_looks", lambda head, options: False)
-    monkeypatch.setattr(sparse, "BLOCK_ELEMENTS", {"cpu": 40})
+    monkeypatch.setattr(sparse, "CPU_BLOCK", 40)
     monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", 50)
 
 

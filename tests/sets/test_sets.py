@@ -207,8 +207,9 @@ def test_members_take_follows_each_rows_own_list():
 
 def test_members_of_rows_count_each_id_once():
     members = Members.of_rows(torch.tensor([[3, 3, -1, 3], [0, 2, 0, -1], [-1, -1, -1, -1]]))
-    lists = [[i for i in row if i >= 0] for row in members.per_row().tolist()]
-    assert lists == [[3], [2, 0], []]
+    assert members.mask(4).nonzero().tolist() == [[0, 3], [1, 0], [1, 2]]
+    last = (members.next_use() >= 4) & (members.ids >= 0)  # the last place of each id stands for all of them
+    assert last.tolist() == [[False, False, False, True], [False, True, True, False], [False] * 4]
 
 
 # ---- a set of one's own ----------------------------------------------------------------------------------------------
