@@ -60,6 +60,9 @@ CALLS = {
     "callable γ": {"gamma": lambda position, entropy, mass: 1 - mass / 2},
     "combined sets": {"discourage": sets.Seen(window=2) & ~sets.Ids([3]) | sets.NgramRepeat(2, exempt=[0])},
     "complement": {"discourage": ~sets.Seen()},
+    "ids": {"discourage": sets.Ids([1, 4])},
+    "window, n-grams": {"discourage": sets.Seen(window=3) | sets.NgramRepeat(2)},
+    "γ = 1": {"gamma": 1.0},
     "data": {
         "context": TARGETS.roll(1, 1),
         "source": torch.tensor([[1], [2]]),
