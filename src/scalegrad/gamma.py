@@ -14,12 +14,16 @@ from torch import Tensor
 Dynamic: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 """γ from (position, entropy in nats, seen mass), each [R, T]: the paper's "dynamically adjust γ" idea."""
 
+_SMALLEST = 1e-37
+
 
 def check_gamma(gamma: float, name: str = "gamma") -> float:
     """γ as a float in (0, 1], or a ValueError."""
     if isinstance(gamma, bool) or not isinstance(gamma, (int, float)) or not 0 < gamma <= 1:
         hint = " (RewardRepetition(γ) asks for γ > 1 by name)" if isinstance(gamma, (int, float)) and gamma > 1 else ""
         raise ValueError(f"{name} must be a number in (0, 1], not {gamma!r}{hint}")
+    if gamma < _SMALLEST:
+        raise ValueError(f"{name} must be at least {_SMALLEST:g}, below which float32 has only 0, not {gamma!r}")
     return float(gamma)
 
 
@@ -67,7 +71,8 @@ class _Ramp(Schedule):
 
     def at(self, step: int) -> float:
         done = min(max(step - self.delay, 0) / self.steps, 1.0)
-        return self.start + (self.stop - self.start) * self._shape(done)
+        gone = self._shape(done)
+        return self.start * (1 - gone) + self.stop * gone  # exactly `stop` at the end
 
     @abstractmethod
     def _shape(self, done: float) -> float:
@@ -128,14 +133,19 @@ def at_step(gamma: Gamma, step: int | None) -> float | Tensor | Dynamic | Reward
     return check_gamma(gamma.at(step))
 
 
-def check_gamma_tensor(gamma: Tensor, shape: torch.Size, look: bool) -> Tensor:
-    """A tensor of γ: one for each target, detached; its values are looked at when `look`."""
-    if gamma.shape != shape and gamma.dim() != 0:
-        raise ValueError(f"gamma must be a number or have the targets' shape {list(shape)}, not {list(gamma.shape)}")
+def check_gamma_tensor(gamma: Tensor, kept: Tensor, look: bool) -> Tensor:
+    """A tensor of γ, detached: one for each target, 1 where the target is not `kept`. `look`: at its values too."""
+    shape = list(kept.shape)
+    if list(gamma.shape) not in ([], shape):
+        raise ValueError(f"gamma must be a number or have the targets' shape {shape}, not {list(gamma.shape)}")
     if not gamma.is_floating_point():
         raise ValueError(f"gamma must be of a floating-point dtype, not {gamma.dtype}")
-    gamma = gamma.detach()
-    if look and gamma.numel() and not bool(((gamma > 0) & (gamma <= 1)).all()):
-        bad = gamma[~((gamma > 0) & (gamma <= 1))].flatten()[0].item()
-        raise ValueError(f"gamma must be in (0, 1] everywhere, not {bad:g}")
-    return gamma.expand(shape)
+    if gamma.dim() and gamma.device != kept.device:
+        raise ValueError(f"gamma is on {gamma.device} and targets on {kept.device}: they must be on one device")
+    gamma = torch.where(kept, gamma.detach().to(kept.device), 1.0)
+    if look:
+        bad = ((gamma > 0) & (gamma <= 1)).logical_not().nonzero()
+        if len(bad):
+            where = bad[0].tolist()
+            raise ValueError(f"gamma must be in (0, 1] everywhere, not {gamma[tuple(where)].item():g} at {where}")
+    return gamma

@@ -49,9 +49,11 @@ class LogitsHead:
             raise ValueError(
                 f"logits must have a vocabulary of at least one token, not the shape {list(self.logits.shape)}"
             )
-        if self.inplace and self.logits.is_leaf and self.logits.requires_grad:
+        memory = self.logits if self.logits._base is None else self.logits._base
+        if self.inplace and memory.is_leaf and memory.requires_grad:
             raise ValueError(
-                "inplace=True would overwrite logits that are a leaf of the graph: pass the output of a model"
+                "inplace=True would overwrite logits that are a leaf of the graph, or a view of one: "
+                "pass the output of a model"
             )
 
     @property
@@ -70,7 +72,9 @@ class LogitsHead:
         check_finite("logits", self.logits, kept)
 
     def run(self, call: Call, impl: str) -> Losses:
-        return dispatch.from_logits(self.logits.reshape(-1, self.vocab), call, impl, self.inplace)
+        flat = self.logits.reshape(-1, self.vocab)
+        inplace = self.inplace and 0 not in flat.stride()  # expanded logits share memory and cannot hold a gradient
+        return dispatch.from_logits(flat, call, impl, inplace)
 
     def statistics(
         self, discourage: TokenSet, history: History, targets: Tensor, objective: Objective
@@ -92,6 +96,8 @@ class LinearHead:
         check_floating("hidden", self.hidden, at_least=2)
         check_floating("weight", self.weight, at_least=2)
         width = self.hidden.shape[-1]
+        if width == 0:
+            raise ValueError(f"hidden must have at least one feature, not the shape {list(self.hidden.shape)}")
         if self.weight.dim() != 2 or self.weight.shape[1] != width or self.vocab == 0:
             raise ValueError(f"weight must have the shape [V, {width}] with V ≥ 1, not {list(self.weight.shape)}")
         if self.bias is not None:
@@ -132,7 +138,9 @@ class LinearHead:
 
     def check_values(self, kept: Tensor) -> None:
         check_finite("hidden", self.hidden, kept)
-        check_finite("weight", self.weight, torch.ones(self.vocab, dtype=torch.bool, device=self.weight.device))
+        for name, value in (("weight", self.weight), ("bias", self.bias)):
+            if value is not None:
+                check_finite(name, value, torch.ones((), dtype=torch.bool, device=value.device))
 
     def run(self, call: Call, impl: str) -> Losses:
         flat = self.hidden.reshape(-1, self.hidden.shape[-1])

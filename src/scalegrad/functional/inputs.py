@@ -48,24 +48,24 @@ def read_sequences(
     _check_integers("source", source, device)
     if source is not None and (source.dim() != len(shape) or source.shape[:-1] != shape[:-1]):
         raise ValueError(f"source must have the shape {[*shape[:-1], 'S']}, not {list(source.shape)}")
-    if look and not torch.compiler.is_compiling():
+    if look:
         _check_range("targets", targets, vocab, allowed=ignore_index)
         _check_range("context", context, vocab)
         _check_range("source", source, vocab)
 
-    steps = shape[-1]
-    rows = targets.reshape(-1, steps).long() if steps else targets.new_empty((0, 0), dtype=torch.int64)
+    count, steps = shape[:-1].numel(), shape[-1]  # said outright: −1 is ambiguous when there are no steps
+    rows = targets.reshape(count, steps).long()
     rows = torch.where(rows == ignore_index, -1, rows)
-    start = None if segments is None else History.starts(segments.reshape(-1, steps))
+    start = None if segments is None else History.starts(segments.reshape(count, steps))
     if context is None:
         arrivals = torch.full_like(rows, -1)
         arrivals[:, 1:] = rows[:, :-1]  # a target counts from the step after it
         if start is not None:
             arrivals = torch.where(start == torch.arange(steps, device=device), -1, arrivals)
     else:
-        arrivals = context.reshape(-1, steps).long().clamp(min=-1)
+        arrivals = context.reshape(count, steps).long().clamp(min=-1)
     if source is not None:
-        source = source.reshape(len(rows), source.shape[-1]).long().clamp(min=-1)
+        source = source.reshape(count, source.shape[-1]).long().clamp(min=-1)
     return Sequences(rows, History(arrivals, vocab, start, source), shape)
 
 
@@ -90,11 +90,11 @@ def check_floating(name: str, value: Tensor, at_least: int) -> None:
 
 
 def check_finite(name: str, value: Tensor, kept: Tensor) -> None:
-    """Say where the first NaN of a row that counts is. Infinities are allowed: −inf masks a token."""
-    bad = value.isnan().reshape(-1, value.shape[-1]) & kept[:, None]
+    """Say where the first NaN of a row that is `kept` is. Infinities are allowed: −inf masks a token."""
+    bad = value.isnan() & kept[..., None]
     if bool(bad.any()):
-        where = [int(i) for i in torch.unravel_index(bad.flatten().nonzero()[0, 0], value.shape)]
-        raise ValueError(f"{name} is NaN at {where} and {int(bad.sum()) - 1} other places")
+        first, *others = bad.nonzero().tolist()
+        raise ValueError(f"{name} is NaN at {first}" + (f" and {len(others)} other places" if others else ""))
 
 
 def _check_integers(name: str, value: Tensor | None, device: torch.device, of: str = "targets") -> None:
@@ -111,6 +111,7 @@ def _check_range(name: str, ids: Tensor | None, vocab: int, allowed: int | None 
     """Ids below `vocab`; below 0 only the `allowed` value, or any where None (it counts for nothing)."""
     if ids is None or ids.numel() == 0:
         return
+    ids = ids.long()  # compared as int8 or int16, a vocabulary of 50,257 would wrap around
     bad = ids >= vocab
     if allowed is not None:
         bad = (bad | (ids < 0)) & (ids != allowed)

@@ -181,7 +181,7 @@ def unlikelihood_loss(head: Head, batch: Batch, alpha: float, options: Options) 
     check_alpha(alpha)
     sequences = _read(head, batch, options)
     objective = Objective("unlikelihood", options.label_smoothing, options.softcap, options.logit_scale)
-    strength = torch.full(sequences.targets.shape, float(alpha), device=sequences.targets.device)
+    strength = _everywhere(float(alpha), head, sequences)
     options = _without_set(options) if alpha == 0 else options
     return _reduce(head, sequences, strength, batch.num_items, objective, options)
 
@@ -199,8 +199,8 @@ def check_alpha(alpha: float) -> float:
 
 
 def _looks(head: Head, options: Options) -> bool:
-    """May values be looked at? On a CPU always, elsewhere it would wait for the device."""
-    return options.check or head.values.device.type == "cpu"
+    """May values be looked at? On a CPU always, elsewhere it would wait for the device; never while compiling."""
+    return not torch.compiler.is_compiling() and (options.check or head.values.device.type == "cpu")
 
 
 def _read(head: Head, batch: Batch, options: Options) -> Sequences:
@@ -215,7 +215,7 @@ def _read(head: Head, batch: Batch, options: Options) -> Sequences:
         look=_looks(head, options),
     )
     if options.check:
-        head.check_values(sequences.kept)
+        head.check_values(sequences.kept.view(sequences.shape))
     return sequences
 
 
@@ -226,11 +226,18 @@ def _gamma(gamma: Any, head: Head, sequences: Sequences, objective: Objective, o
         entropy, seen_mass = head.statistics(options.discourage, sequences.history, targets.flatten(), objective)
         positions = sequences.history.positions
         gamma = torch.as_tensor(gamma(positions, entropy.view_as(targets), seen_mass.view_as(targets)))
-        return check_gamma_tensor(gamma.to(targets.device), targets.shape, _looks(head, options))
+        return check_gamma_tensor(gamma.to(targets.device), targets >= 0, _looks(head, options))
     if isinstance(gamma, Tensor):
-        return check_gamma_tensor(gamma, sequences.shape, _looks(head, options)).reshape(targets.shape)
+        kept = sequences.kept.view(sequences.shape)
+        return check_gamma_tensor(gamma, kept, _looks(head, options)).view_as(targets)
     value = gamma.value if isinstance(gamma, RewardRepetition) else check_gamma(gamma)
-    return torch.full(targets.shape, float(value), dtype=torch.float64, device=targets.device)
+    return _everywhere(float(value), head, sequences)
+
+
+def _everywhere(value: float, head: Head, sequences: Sequences) -> Tensor:
+    """[R, T] of one strength, in the dtype of the arithmetic."""
+    targets = sequences.targets
+    return torch.full(targets.shape, value, dtype=arithmetic_dtype(head.values.dtype), device=targets.device)
 
 
 def _reduce(
@@ -241,20 +248,24 @@ def _reduce(
     objective: Objective,
     options: Options,
 ) -> Loss:
-    dtype = arithmetic_dtype(head.values.dtype)
-    weight = _row_weight(sequences.kept, num_items, options.reduction, dtype)
-    rows = Rows(sequences.targets.flatten(), strength.flatten().to(dtype), weight)
-    total = options.reduction != "none"
+    dtype, kept = arithmetic_dtype(head.values.dtype), sequences.kept
+    weight = _row_weight(kept.to(dtype), num_items, options.reduction, _looks(head, options))
+    # A float16 gradient divided by the number of items vanishes before a GradScaler's factor can reach it: then the
+    # rows are weighed outside, and the backward pass scales each by both at once.
+    total = options.reduction != "none" and head.values.dtype != torch.float16
+    rows = Rows(sequences.targets.flatten(), strength.flatten().to(dtype), weight if total else kept.to(dtype))
     out = head.run(Call(rows, options.discourage, sequences.history, objective, total), options.impl)
-    loss = out.loss if total else out.loss.view(sequences.shape)
+    loss = out.loss
+    if not total:
+        loss = torch.where(kept, loss, 0.0)  # an upstream gradient of an ignored target stops here, NaN or not
+        loss = loss.view(sequences.shape) if options.reduction == "none" else (loss * weight).sum()
     if not options.return_parts:
         return loss
     return loss, Parts(*(part.detach().view(sequences.shape) for part in out[1:]))
 
 
-def _row_weight(kept: Tensor, num_items: int | Tensor | None, reduction: str, dtype: torch.dtype) -> Tensor:
-    """[N] what each row counts for: 1, or 1/number of items; 0 where ignored."""
-    weight = kept.to(dtype)
+def _row_weight(weight: Tensor, num_items: float | Tensor | None, reduction: str, look: bool) -> Tensor:
+    """[N] what each row counts for: 1, or 1/number of items; 0 where ignored, as in `weight`."""
     if num_items is None:
         return weight / weight.sum().clamp(min=1) if reduction == "mean" else weight
     if reduction != "mean":
@@ -264,7 +275,9 @@ def _row_weight(kept: Tensor, num_items: int | Tensor | None, reduction: str, dt
     if isinstance(num_items, Tensor):
         if num_items.dim() != 0:
             raise ValueError(f"num_items must be a number or a 0-d tensor, not of shape {list(num_items.shape)}")
-        return weight / num_items.to(weight).clamp(min=1)
-    if isinstance(num_items, bool) or not isinstance(num_items, (int, float)) or num_items < 0:
-        raise ValueError(f"num_items must be a whole number from 0, not {num_items!r}")
+        if not look:
+            return weight / num_items.to(weight).clamp(min=1)
+        num_items = num_items.item()
+    if isinstance(num_items, bool) or not isinstance(num_items, (int, float)) or not 0 <= num_items < math.inf:
+        raise ValueError(f"num_items must be a finite number from 0 or a 0-d tensor, not {num_items!r}")
     return weight / max(num_items, 1)

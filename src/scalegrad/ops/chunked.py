@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from scalegrad.ops import sparse
-from scalegrad.ops.rows import Losses, Objective, Rows, arithmetic_dtype
+from scalegrad.ops.rows import Losses, Objective, Rows, arithmetic_dtype, looking_waits
 from scalegrad.sets import Members
 
 CHUNK_ELEMENTS = 1 << 24  # of logits at once
@@ -58,10 +58,13 @@ def fill(
         if d_hidden is not None:
             torch.mm(logits, weight, out=d_hidden[a:b])
         if d_weight is not None:
+            inputs = hidden[a:b]
+            if looking_waits(hidden):  # ignored rows take part with a gradient of 0, and 0 · NaN is NaN
+                inputs = inputs.masked_fill(part.targets[:, None] < 0, 0.0)
             if d_weight.dtype == logits.dtype:
-                d_weight.addmm_(logits.t(), hidden[a:b])
+                d_weight.addmm_(logits.t(), inputs)
             else:
-                d_weight.add_(logits.t() @ hidden[a:b])
+                d_weight.add_(logits.t() @ inputs)
         if d_bias is not None:
             d_bias.add_(logits.sum(0, dtype=sums))
     losses = Losses(*(torch.cat(column) for column in zip(*parts, strict=True)))
@@ -85,8 +88,8 @@ def statistics(
 
 
 def _rows_with_target(targets: Tensor) -> Tensor | None:
-    """Their indices on a CPU where some have none; elsewhere looking would wait for the device."""
-    if targets.device.type != "cpu":
+    """Their indices, if some rows have none and a look does not wait for a device."""
+    if looking_waits(targets):
         return None
     kept = targets >= 0
     return None if bool(kept.all()) else kept.nonzero()[:, 0]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from scalegrad.ops import chunked, fused, reference, sparse
+from scalegrad.ops import fused, reference
 from scalegrad.ops.rows import Losses, Objective, Rows
 from scalegrad.sets import History, Members, TokenSet
 
@@ -36,6 +36,8 @@ def from_logits(logits: Tensor, call: Call, impl: str, inplace: bool) -> Losses:
     name, members = _choose(call, impl, logits, torch_impl="sparse", triton_impl="triton", known=LOGITS_IMPLS)
     if members is None:
         return _reference(logits, call)
+    if not torch.is_grad_enabled():  # an autograd function cannot tell: it would make the gradient, and in place
+        logits = logits.detach()
     flat = fused.tensors(call.rows, members)
     with torch.autocast(logits.device.type, enabled=False):
         out = fused.Logits.apply(  # type: ignore[no-untyped-call]
@@ -48,7 +50,10 @@ def from_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None, call: Call,
     """`hidden` [N, D], `weight` [V, D], `bias` [V]."""
     name, members = _choose(call, impl, hidden, torch_impl="chunked", triton_impl="triton linear", known=LINEAR_IMPLS)
     if members is None:
+        hidden = hidden.masked_fill(call.rows.targets[:, None] < 0, 0.0)  # 0 · NaN would reach the weight's gradient
         return _reference(F.linear(hidden, weight, bias), call)
+    if not torch.is_grad_enabled():
+        hidden, weight, bias = hidden.detach(), weight.detach(), None if bias is None else bias.detach()
     flat = fused.tensors(call.rows, members)
     with torch.autocast(hidden.device.type, enabled=False):
         out = fused.Linear.apply(  # type: ignore[no-untyped-call]
@@ -71,9 +76,7 @@ def statistics(
         mask = discourage.dense(history)
         ids = torch.arange(history.vocab, device=mask.device)
         members = Members.of_rows(torch.where(mask, ids, -1))
-    if len(head) == 1:
-        return sparse.statistics(head[0], targets, members, objective)
-    return chunked.statistics(*head, targets, members, objective)
+    return fused.statistics(head, targets, members, objective)
 
 
 def _reference(logits: Tensor, call: Call) -> Losses:
@@ -125,3 +128,8 @@ def _warn_once(message: str) -> None:
     if message not in _warned:
         _warned.add(message)
         warnings.warn(f"scalegrad: {message}", stacklevel=2)
+
+
+# A graph that is being compiled calls it then and there. All that torch.compiler.assume_constant_result does, which
+# would load the compiler (1.5 s) for everyone.
+_warn_once.__dict__["_dynamo_marked_constant"] = True

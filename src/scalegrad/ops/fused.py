@@ -132,6 +132,46 @@ def _(impl, hidden, weight, bias, flat, *settings, **named):  # type: ignore[no-
     return *_fake_losses(hidden), *grads
 
 
+@torch.library.custom_op("scalegrad::statistics", mutates_args=())
+def _statistics(
+    values: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    flat: list[Tensor],
+    complement: bool,
+    own_lines: bool,
+    objective: str,
+    label_smoothing: float,
+    softcap: float | None,
+    logit_scale: float | None,
+) -> tuple[Tensor, Tensor]:
+    rows, *call = _unflatten(flat, complement, own_lines, objective, label_smoothing, softcap, logit_scale)
+    result: tuple[Tensor, Tensor]
+    if weight is None:
+        result = _implementation("sparse").statistics(values, rows.targets, *call)
+    else:
+        result = _implementation("chunked").statistics(values, weight, bias, rows.targets, *call)
+    return result
+
+
+@_statistics.register_fake
+def _(values, *_, **__):  # type: ignore[no-untyped-def]
+    losses = _fake_losses(values)
+    return losses.loss, losses.seen_mass
+
+
+def statistics(
+    head: tuple[Tensor] | tuple[Tensor, Tensor, Tensor | None], targets: Tensor, members: Members, objective: Objective
+) -> tuple[Tensor, Tensor]:
+    """Entropy and discouraged mass of each row, [N] each, from (logits,) or (hidden, weight, bias)."""
+    values, weight, bias = head if len(head) == 3 else (head[0], None, None)
+    nothing = targets.new_empty(0)  # strength and weight play no part
+    flat = tensors(Rows(targets, nothing, nothing), members)
+    with torch.autocast(values.device.type, enabled=False):
+        result: tuple[Tensor, Tensor] = _statistics(values, weight, bias, flat, *settings(members, objective))
+    return result
+
+
 def _fake_losses(like: Tensor) -> Losses:
     def column(dtype: torch.dtype) -> Tensor:
         return like.new_empty(like.shape[0], dtype=dtype)
@@ -162,8 +202,8 @@ class Logits(torch.autograd.Function):
         return _outputs(ctx, losses, flat[2] if total else None)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        _refuse_create_graph()
         (grad,) = ctx.saved_tensors
         return None, _scaled(ctx.impl, grad, upstream), *[None] * 10
 
@@ -192,8 +232,8 @@ class Linear(torch.autograd.Function):
         return _outputs(ctx, Losses(*columns), flat[2] if total else None)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        _refuse_create_graph()
         if ctx.total:
             grads = [
                 _scaled(ctx.impl, grad, upstream) if want else None
@@ -202,9 +242,10 @@ class Linear(torch.autograd.Function):
         else:
             hidden, weight, bias, targets, strength, _weight, *members = ctx.saved_tensors
             flat = [targets, strength, upstream.to(strength.dtype), *members]
-            *_losses, d_hidden, d_weight, d_bias = _linear_rows(
-                ctx.impl, hidden, weight, bias, flat, *ctx.settings, ctx.wanted
-            )
+            with torch.autocast(hidden.device.type, enabled=False):
+                *_losses, d_hidden, d_weight, d_bias = _linear_rows(
+                    ctx.impl, hidden, weight, bias, flat, *ctx.settings, ctx.wanted
+                )
             made = zip((d_hidden, d_weight, d_bias), ctx.wanted, strict=True)
             grads = [grad if want else None for grad, want in made]
         return None, *grads, *[None] * 9
@@ -215,12 +256,18 @@ def _outputs(ctx: Any, losses: Losses, weight: Tensor | None) -> Outputs:
     return (losses.loss if weight is None else (losses.loss * weight).sum()), *losses[1:]
 
 
+def _refuse_create_graph() -> None:
+    """The gradient was made in the forward pass: a derivative of it would silently be 0."""
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a compiled graph raises by itself
+        raise RuntimeError("create_graph=True needs a second derivative, which only impl='reference' has")
+
+
 def _scaled(impl: str, grad: Tensor, upstream: Tensor) -> Tensor:
     """`grad` times the upstream gradient, a number or one for each row; in its own memory unless the graph is kept."""
-    factor = upstream if upstream.dim() == 0 else upstream[:, None]
+    factor = upstream.view(-1, *[1] * (grad.dim() - 1))  # not a scalar: that is rounded to half precision first
     if torch.compiler.is_compiling() or _graph_is_kept():
-        return grad * factor.to(grad.dtype)
-    if factor.dim() == 0 and factor.device.type == "cpu" and factor.item() == 1:
+        return grad.clone().mul_(factor)
+    if upstream.dim() == 0 and upstream.device.type == "cpu" and upstream.item() == 1:
         return grad
     if impl.startswith("triton"):
         return _implementation("triton").scale_(grad, upstream)

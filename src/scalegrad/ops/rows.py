@@ -44,6 +44,11 @@ def arithmetic_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
+def looking_waits(values: Tensor) -> bool:
+    """Would a look at these values wait for a device? Then no row is skipped for what stands in it."""
+    return values.device.type != "cpu"
+
+
 def head_logits(logits: Tensor, objective: Objective) -> Tensor:
     """The logits after the model's scale and soft cap, `c · tanh(s · o / c)`, in the dtype of the arithmetic."""
     logits = logits.to(arithmetic_dtype(logits.dtype))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from scalegrad.ops import blocks
-from scalegrad.ops.rows import Losses, Objective, Rows, arithmetic_dtype
+from scalegrad.ops.rows import Losses, Objective, Rows, arithmetic_dtype, looking_waits
 from scalegrad.sets import Members
 
 CPU_BLOCK = 1 << 20  # elements of logits at once, for each thread: small enough for a core's cache
@@ -97,7 +97,7 @@ class _Workspace:
             z.mul_(1 - (o / self.objective.softcap).square())
         if self.objective.logit_scale is not None:
             z.mul_(self.objective.logit_scale)
-        if z.device.type != "cpu":  # on a CPU ignored rows never get this far
+        if looking_waits(z):  # else ignored rows never get this far
             z.masked_fill_(ignored, 0.0)
         if not self.direct:
             self.grad[a:b].copy_(z)
@@ -110,7 +110,7 @@ class _Workspace:
 def _blocks(targets: Tensor, members: Members, size: int) -> Iterator[tuple[int, int, blocks.Listed | None]]:
     """Cut the rows into blocks (a, b) with the tokens listed for them; None where all of them are ignored."""
     n, next_use = len(targets), members.next_use()
-    if targets.device.type != "cpu":  # looking at values would wait for the device: equal blocks, nothing skipped
+    if looking_waits(targets):  # equal blocks
         for a in range(0, n, size):
             b = min(a + size, n)
             yield a, b, _listed(members, next_use, members.line[a:b], a, b, 0, members.ids.shape[1])

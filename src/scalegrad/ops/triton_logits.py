@@ -88,9 +88,7 @@ def _add_tail(
     higher = tl.maximum(c, tl.max(x, 1, keep_dims=True) * LOG2E)
     fade = tl.exp2(c - higher)
     unit = (at // (G * WIDTH)) % UNITS
-    mass, listed, plain = _add_unit(
-        x, higher, mass * fade, listed * fade, plain, word, unit, SET, SMOOTH, WIDTH
-    )
+    mass, listed, plain = _add_unit(x, higher, mass * fade, listed * fade, plain, word, unit, SET, SMOOTH, WIDTH)
     return higher, mass, listed, plain
 
 
@@ -120,8 +118,12 @@ def _write_tile(
     x0, x1, x2, x3 = load_tile(row, at, lead, V, False, EDGE, SOFTCAP, SCALE, G, WIDTH)
     _write_unit(grad, at, lead, V, x0, c, word, 0, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
     _write_unit(grad, at + UNIT, lead, V, x1, c, word, 1, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(grad, at + 2 * UNIT, lead, V, x2, c, word, 2, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(grad, at + 3 * UNIT, lead, V, x3, c, word, 3, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
+    _write_unit(
+        grad, at + 2 * UNIT, lead, V, x2, c, word, 2, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+    )
+    _write_unit(
+        grad, at + 3 * UNIT, lead, V, x3, c, word, 3, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+    )
 
 
 @triton.jit

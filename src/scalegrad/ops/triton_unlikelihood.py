@@ -110,9 +110,7 @@ def _write_tile(
     at = tile * (UNIT * UNITS)
     word = load_words(words, tile, G)
     x0, x1, x2, x3 = load_tile(row, at, lead, V, False, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(
-        grad, at, lead, V, x0, word, 0, c2, to_p, factor, push, floor, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
-    )
+    _write_unit(grad, at, lead, V, x0, word, 0, c2, to_p, factor, push, floor, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
     _write_unit(
         grad, at + UNIT, lead, V, x1, word, 1, c2, to_p, factor, push, floor, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
     )

@@ -31,5 +31,6 @@ class Ids(TokenSet):
         if too_large:
             raise ValueError(f"ids must be below the vocabulary's size {history.vocab}, not {too_large[0]}")
         ids = torch.tensor([tuple(self.ids)], dtype=torch.int32, device=history.arrivals.device)
-        zero = torch.zeros(history.arrivals.numel(), dtype=torch.int64, device=ids.device)
-        return Members(ids, zero, zero, torch.full_like(zero, ids.shape[1]))
+        line = torch.zeros(history.arrivals.numel(), dtype=torch.int64, device=ids.device)
+        begin = torch.zeros_like(line)  # not `line` itself: a compiled graph takes no tensor twice
+        return Members(ids, line, begin, torch.full_like(line, ids.shape[1]))

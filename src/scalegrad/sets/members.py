@@ -82,22 +82,23 @@ class Members:
             return self
         removed = torch.tensor(ids, dtype=torch.int32, device=self.ids.device)
         if self.complement:
-            return ~((~self) | _everywhere(removed, self.line))
+            return (self.inverse() | _everywhere(removed, self.line)).inverse()
         return replace(self, ids=torch.where(torch.isin(self.ids, removed), -1, self.ids))
 
-    def __invert__(self) -> Members:
+    def inverse(self) -> Members:
+        """Everything else. Not `~`: a graph that is being compiled cannot trace that operator on an object."""
         return replace(self, complement=not self.complement)
 
     def __or__(self, other: Members) -> Members:
-        return ~(~self & ~other)
+        return (self.inverse() & other.inverse()).inverse()
 
     def __and__(self, other: Members) -> Members:
         if self.complement and other.complement:
-            return ~_merge(~self, ~other, keep="either")
+            return _merge(self.inverse(), other.inverse(), keep="either").inverse()
         if self.complement:
-            return _merge(other, ~self, keep="first only")
+            return _merge(other, self.inverse(), keep="first only")
         if other.complement:
-            return _merge(self, ~other, keep="first only")
+            return _merge(self, other.inverse(), keep="first only")
         return _merge(self, other, keep="both")
 
 

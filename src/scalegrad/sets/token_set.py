@@ -58,16 +58,20 @@ class TokenSet:
     def compact(self, history: History) -> Members | None:
         """`members` less the exempt ids."""
         members = self.members(history)
-        return None if members is None else members.without(tuple(self.exempt))
+        return None if members is None else members.without(self._exempt(history))
 
     def dense(self, history: History) -> Tensor:
         """`mask` less the exempt ids."""
         mask = self.mask(history)
-        exempt = [i for i in self.exempt if i < history.vocab]
+        exempt = self._exempt(history)
         if exempt:
             mask = mask.clone()
             mask[:, exempt] = False
         return mask
+
+    def _exempt(self, history: History) -> tuple[int, ...]:
+        """The exempt ids that the vocabulary has."""
+        return tuple(i for i in self.exempt if i < history.vocab)
 
     def __repr__(self) -> str:
         told = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -128,7 +132,7 @@ class Not(TokenSet):
 
     def members(self, history: History) -> Members | None:
         a = self.a.compact(history)
-        return None if a is None else ~a
+        return None if a is None else a.inverse()
 
     def mask(self, history: History) -> Tensor:
         return ~self.a.dense(history)
