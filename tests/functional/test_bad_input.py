@@ -84,7 +84,7 @@ SHARED = [
     ({"impl": "fast"}, "impl must be one of auto, reference, {fast}, triton, not 'fast'"),
     (
         {"impl": "triton"},
-        "impl='triton' cannot run here: there are no GPU kernels for cpu; use '{fast}' or 'auto'",
+        "impl='triton' cannot run this: there are no kernels for cpu; use '{fast}' or 'auto'",
     ),
 ]
 
