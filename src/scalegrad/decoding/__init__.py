@@ -1,0 +1,33 @@
+"""Decoding: named strategies, n-gram blocking, GNMT beam search and the novelty penalty, over Hugging Face `generate`.
+
+>>> from scalegrad import decoding
+>>> decoding.parse("top_p=0.9") == decoding.TopP(0.9)
+True
+"""
+
+from scalegrad.decoding.beam import BeamSearch
+from scalegrad.decoding.generation import generate, generation_arguments
+from scalegrad.decoding.history import History
+from scalegrad.decoding.processors import NgramProcessor, NoveltyProcessor
+from scalegrad.decoding.sampling import RowNoise
+from scalegrad.decoding.strategies import Beam, Greedy, MinP, Strategy, TopK, TopP, Typical, parse
+from scalegrad.decoding.words import WordBlock
+
+__all__ = [
+    "Beam",
+    "BeamSearch",
+    "Greedy",
+    "History",
+    "MinP",
+    "NgramProcessor",
+    "NoveltyProcessor",
+    "RowNoise",
+    "Strategy",
+    "TopK",
+    "TopP",
+    "Typical",
+    "WordBlock",
+    "generate",
+    "generation_arguments",
+    "parse",
+]
