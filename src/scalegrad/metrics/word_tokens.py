@@ -127,37 +127,46 @@ def batches(texts: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def duplicates(coded: CodedTexts, longest: int, across: bool = False) -> Ints:
-    """Count the n-grams that a text has already used, for n = 1 … `longest`.
+def repeated_ngrams(key: Ints, text: Ints, longest: int) -> Iterator[tuple[Ints, Ints]]:
+    """Find, for n = 1 … `longest`, the places of the n-grams that occur more than once.
 
-    Returns [longest, texts]: occurrences of an n-gram after its first in the text (with `across`, in all the texts, in
-    order). An n-gram can be a repeat only where both (n−1)-grams it overlaps are repeated, so each n sorts only what
-    is left of the one before: for human text the work is one sort, whatever `longest` is.
+    `key` [N] tells the tokens apart and `text` [N] says which text each belongs to; n-grams do not cross texts. Yields
+    (position, code) for each n, ordered by code: equal n-grams have equal codes, numbered from 0. An n-gram can be a
+    repeat only where both (n−1)-grams in it are, so each n sorts only what is left of the one before: for human text
+    the work is one sort, whatever `longest` is.
 
-    >>> coded = WordCoder().encode(["a b a b", "a b c"])
-    >>> duplicates(coded, 2).tolist()
-    [[2, 0], [1, 0]]
-    >>> duplicates(coded, 2, across=True).tolist()
-    [[2, 2], [1, 1]]
+    >>> key, text = np.array([5, 6, 5, 6, 7]), np.zeros(5, int)
+    >>> [(position.tolist(), code.tolist()) for position, code in repeated_ngrams(key, text, 3)]
+    [([0, 2, 1, 3], [0, 0, 1, 1]), ([0, 2], [0, 0]), ([], [])]
     """
-    ids, text = coded.ids, coded.text
+    position = np.arange(len(key))
+    for _ in range(longest):
+        order = np.argsort(key, kind="stable")
+        ranked = key[order]
+        new = np.ones(len(ranked) + 1, bool)  # where a group of equals begins, and one past the end
+        np.not_equal(ranked[1:], ranked[:-1], out=new[1:-1])
+        repeated = ~(new[:-1] & new[1:])
+        position = position[order[repeated]]
+        new = new[:-1][repeated]
+        code = np.cumsum(new) - 1
+        yield position, code
+        at = np.full(len(text) + 1, -1)
+        at[position] = code
+        position = np.flatnonzero((at[:-1] >= 0) & (at[1:] >= 0))
+        position = position[text[position] == text[position + 1]]
+        key = at[position] * len(text) + at[position + 1]
+
+
+def duplicates(coded: CodedTexts, longest: int) -> Ints:
+    """Count the n-grams that a text has used before, for n = 1 … `longest`: [longest, texts].
+
+    >>> duplicates(WordCoder().encode(["a b a b", "a b c"]), 2).tolist()
+    [[2, 0], [1, 0]]
+    """
     texts = len(coded.lengths)
     counts = np.zeros((longest, texts), np.int64)
-    position = np.arange(len(ids))
-    key = ids if across else text * coded.vocabulary + ids
-    for n in range(longest):
-        # Order matters only across texts (the first of equals must be the earliest); a stable sort costs more.
-        order = np.argsort(key, kind="stable" if across else None)
-        ranked = key[order]
-        first = np.ones(len(ranked), bool)
-        np.not_equal(ranked[1:], ranked[:-1], out=first[1:])
-        where = position[order]
-        counts[n] = np.bincount(text[where[~first]], minlength=texts)
-        group = np.cumsum(first) - 1
-        repeated = np.bincount(group)[group] > 1 if len(group) else first
-        code = np.full(len(ids) + 1, -1)
-        code[where[repeated]] = group[repeated]
-        position = np.flatnonzero((code[:-1] >= 0) & (code[1:] >= 0))
-        position = position[text[position] == text[position + 1]]
-        key = code[position] * len(ids) + code[position + 1]
+    within_text = coded.text * coded.vocabulary + coded.ids
+    for n, (position, code) in enumerate(repeated_ngrams(within_text, coded.text, longest)):
+        again = position[1:][code[1:] == code[:-1]]
+        counts[n] = np.bincount(coded.text[again], minlength=texts)
     return counts
