@@ -1,4 +1,4 @@
-"""Per-text values of a stream of any length, in bounded memory, and the intervals they give."""
+"""Per-text values of a stream of any length, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-GROUPS = 1 << 14  # texts kept one by one; beyond that neighbours are added up in groups of 2, 4, 8, …
+GROUPS = 1 << 13  # texts kept one by one; beyond that neighbours are averaged in groups of 2, 4, 8, …
 
 
 class GroupedValues:
     """Sums of per-text values: one group a text at first, then 2, 4, … neighbours a group, never over `GROUPS` groups.
 
-    Means are those of all texts, exactly. Resampling works on groups: with one text a group that is the bootstrap by
-    text, and with thousands of groups the two hardly differ. Files of equal length have equal groups, so they pair.
-    NaN is no value: a text too short to have a figure counts for nothing in it.
+    The mean is that of all texts. Resampling works on the groups' means: with one text a group that is the bootstrap by
+    text, and with thousands of groups the two hardly differ. Files of equally many texts have equal groups, so they
+    pair. NaN is no value: a text too short to have a figure takes no part in it.
 
     >>> values = GroupedValues(["rep_1"])
     >>> values.add({"rep_1": np.array([0.5, np.nan, 0.25])})
@@ -55,11 +55,14 @@ class GroupedValues:
 
     def mean(self, column: str) -> float:
         """The mean over all texts that have a value; NaN if none has."""
-        sums, counts = self.groups(column)
-        return float(sums.sum() / counts.sum()) if counts.any() else float("nan")
+        row = self.columns.index(column)
+        count = self._counts[row].sum()
+        return float(self._sums[row].sum() / count) if count else float("nan")
 
-    def groups(self, column: str) -> tuple[Floats, Floats]:
-        """Sum and number of the values of each group, [groups] each."""
+    def groups(self, column: str) -> Floats:
+        """The mean of each group, [groups]; NaN where no text of a group has a value."""
         row, used = self.columns.index(column), -(-self.texts // self.group_size)
-        return self._sums[row, :used], self._counts[row, :used]
-
+        sums, counts = self._sums[row, :used], self._counts[row, :used]
+        means = np.full(used, np.nan)
+        np.divide(sums, counts, out=means, where=counts > 0)
+        return means

@@ -24,9 +24,9 @@ def looks_like_wikitext(text: str) -> bool:
 def embedded_blocks(words: int, wikitext_form: bool) -> Iterator[str]:
     """Consecutive blocks of `words` space-separated words from WikiText-103 test and valid, cleaned up.
 
-    With `wikitext_form` the text keeps its headings, line breaks and marks (`<unk>`, `@-@`), to compare with models that
-    write them; they add to repetition (at 100 words Rep-3 is .030 with them, .014 without). Otherwise it is prose:
-    headings and `<unk>` taken out, marks and brackets closed up.
+    With `wikitext_form` the text keeps its headings, line breaks and marks (`<unk>`, `@-@`), to compare with models
+    that write them; they add to repetition (at 100 words Rep-3 is .030 with them, .014 without). Otherwise it is
+    prose: headings and `<unk>` taken out, marks and brackets closed up.
 
     >>> next(embedded_blocks(6, wikitext_form=False))
     'Robert Boulter is an English film,'

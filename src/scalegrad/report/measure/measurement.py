@@ -11,33 +11,37 @@ from numpy.typing import NDArray
 
 from scalegrad.metrics import Loop, RepetitionCounter, clean_up_spaces, compression_ratio, longest_loops, words
 from scalegrad.metrics.word_tokens import batches
-from scalegrad.report.grouped_values import GroupedValues
-from scalegrad.report.human_reference import looks_like_wikitext
+from scalegrad.report.measure.grouped_values import GroupedValues
+from scalegrad.report.measure.human import looks_like_wikitext
 
 Floats = NDArray[np.float64]
 
 PER_TEXT = ["rep_1", "rep_2", "rep_3", "rep_4", "stuck", "loop", "compression", "words"]
 
-_BEFORE, _INSIDE, _AFTER = 120, 400, 60  # characters of a quoted text: before its loop, of the loop, after it
+_BEFORE, _INSIDE, _AFTER = 120, 260, 60  # characters of a quoted text: before its loop, of the loop, after it
 
 
 @dataclass(frozen=True)
 class Quote:
     """One of the worst texts: where it stands, and a piece of it with the loop apart from what surrounds it.
 
-    `number` counts texts from 1; `loop` is empty for a text without one. `cycle` and `repeats` say how many word tokens
-    the loop's cycle has and how often it is said.
+    `number` counts texts from 1; `loop` is empty for a text without one. Lengths are in words between spaces; `repeats`
+    says how often the loop's cycle is said.
     """
 
     number: int
     before: str
     loop: str
     after: str
-    tokens: int
-    loop_tokens: int
-    cycle: int
+    words: int
+    loop_words: int
     repeats: float
     rep_1: float
+
+    @property
+    def cycle_words(self) -> int:
+        """How many words the cycle has that the loop repeats (0 for a text without a loop)."""
+        return max(round(self.loop_words / self.repeats), 1) if self.loop else 0
 
 
 @dataclass
@@ -45,7 +49,8 @@ class Measurement:
     """What was measured on one system's texts; `measure` makes it.
 
     `values` holds the figures of each text under the names of `PER_TEXT`: Rep-n; whether the text ends stuck in a loop;
-    how many word tokens that loop has (only texts that are stuck have one); how far the text compresses; its words.
+    the words of that loop (only for texts that are stuck); how many times shorter the text gets when compressed; its
+    words. Words are those between spaces.
     """
 
     name: str
@@ -90,14 +95,14 @@ def measure(texts: Iterable[str], name: str, worst: int = 3) -> Measurement:
     for batch in batches(clean_up_spaces(text) for text in texts):
         figures: dict[str, Floats] = counter.add(batch)
         loops = longest_loops(batch)
+        looped = [_words_in(loop, text) for loop, text in zip(loops, batch, strict=True)]
         stuck = [loop is not None and _runs_to_the_end(loop, text) for loop, text in zip(loops, batch, strict=True)]
         lengths = [len(text.split()) for text in batch]
         figures["stuck"] = np.array(stuck, dtype=np.float64)
-        held = (loop.length if loop and ends else np.nan for loop, ends in zip(loops, stuck, strict=True))
-        figures["loop"] = np.fromiter(held, np.float64, len(batch))
+        figures["loop"] = np.where(stuck, np.array(looped, dtype=np.float64), np.nan)
         figures["compression"] = np.array([compression_ratio([text]) for text in batch])
         figures["words"] = np.array(lengths, dtype=np.float64)
-        _keep_worst(measured, batch, loops, figures["rep_1"], worst)
+        _keep_worst(measured, batch, loops, looped, figures["rep_1"], worst)
         measured.values.add(figures)
         measured.lengths.update(lengths)
         measured.wikitext += sum(map(looks_like_wikitext, batch))
@@ -106,33 +111,36 @@ def measure(texts: Iterable[str], name: str, worst: int = 3) -> Measurement:
     return measured
 
 
+def _words_in(loop: Loop | None, text: str) -> int:
+    return len(text[slice(*loop.span)].split()) if loop and loop.span else 0
+
+
 def _runs_to_the_end(loop: Loop, text: str) -> bool:
     assert loop.span is not None  # it was found in a text
     return len(words(text[loop.span[1] :][:200])) <= 1
 
 
 def _keep_worst(
-    measured: Measurement, batch: list[str], loops: list[Loop | None], rep_1: Floats, worst: int
+    measured: Measurement, batch: list[str], loops: list[Loop | None], looped: list[int], rep_1: Floats, worst: int
 ) -> None:
     """Of the texts so far keep those with the longest loops; among texts without one, the most repetitive."""
-    if not worst:
-        return
-    tokens = np.array([loop.length if loop else 0 for loop in loops])
-    most = np.lexsort((np.nan_to_num(-rep_1, nan=1.0), -tokens))[:worst]
-    first = measured.values.texts + 1
-    new = [_quote(batch[index], loops[index], first + int(index), float(rep_1[index])) for index in most]
-    kept = [quote for quote in (*measured.worst, *new) if not np.isnan(quote.rep_1)]
-    measured.worst = sorted(kept, key=lambda quote: (-quote.loop_tokens, -quote.rep_1, quote.number))[:worst]
+    most = np.lexsort((np.nan_to_num(-rep_1, nan=1.0), -np.array(looped)))[:worst]
+    first = measured.texts + 1
+    for index in most:
+        if not np.isnan(rep_1[index]):
+            quote = _quote(batch[index], loops[index], first + int(index), looped[index], float(rep_1[index]))
+            measured.worst.append(quote)
+    measured.worst.sort(key=lambda quote: (-quote.loop_words, -quote.rep_1, quote.number))
+    del measured.worst[worst:]
 
 
-def _quote(text: str, loop: Loop | None, number: int, rep_1: float) -> Quote:
-    start, end = (loop.span or (0, 0)) if loop else (len(text), len(text))
+def _quote(text: str, loop: Loop | None, number: int, looped: int, rep_1: float) -> Quote:
+    start, end = loop.span if loop and loop.span else (len(text), len(text))
     before, inside, after = text[:start], text[start:end], text[end:]
-    if len(before) > _BEFORE and loop:
-        before = "…" + before[-_BEFORE:]
-    elif len(before) > _BEFORE + _INSIDE:
+    if loop is None and len(before) > _BEFORE + _INSIDE:
         before = before[: _BEFORE + _INSIDE] + "…"
+    elif len(before) > _BEFORE:
+        before = "…" + before[-_BEFORE:]
     inside = inside[:_INSIDE] + "…" if len(inside) > _INSIDE else inside
     after = after[:_AFTER] + "…" if len(after) > _AFTER else after
-    size, cycle, repeats = (loop.length, loop.period, loop.repeats) if loop else (0, 0, 0.0)
-    return Quote(number, before, inside, after, len(words(text)), size, cycle, repeats, rep_1)
+    return Quote(number, before, inside, after, len(text.split()), looped, loop.repeats if loop else 0.0, rep_1)
