@@ -11,7 +11,7 @@ from scalegrad._extras import MissingExtra, need
 from scalegrad._version import __version__
 
 # Verbs in the order `scalegrad --help` lists them; each is a module here with an `app` (a group) or a `command`.
-VERBS: tuple[str, ...] = ()
+VERBS: tuple[str, ...] = ("measure",)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -45,7 +45,9 @@ def _app():  # type: ignore[no-untyped-def]
             raise typer.Exit
 
     @app.callback()
-    def root(version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Print it.")) -> None:
+    def root(
+        version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Print it."),
+    ) -> None:
         """Nothing to do before the verb."""
 
     for verb in VERBS:
