@@ -43,6 +43,8 @@ NEUTRAL: dict[str, Any] = {
     "exponential_decay_length_penalty": None,
     "guidance_scale": None,
     "sequence_bias": None,
+    "watermarking_config": None,
+    "prompt_lookup_num_tokens": None,
     "max_time": None,
     "stop_strings": None,
 }
