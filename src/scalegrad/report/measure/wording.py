@@ -66,7 +66,7 @@ def spread(name: str, low: float, high: float) -> str:
     >>> spread("rep_1", 0.510, 0.542), spread("rep_1", 0.0040, 0.0046)
     ('.016', '<.001')
     """
-    half, finest = (high - low) / 2, 0.01 if name == "compression" else 0.001
+    half, finest = (high - low) / 2, {"compression": 0.01, "loop": 0.1, "words": 0.1}.get(name, 0.001)
     return number(name, half) if half >= finest / 2 else "<" + number(name, finest)
 
 
