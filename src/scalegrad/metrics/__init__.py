@@ -1,5 +1,6 @@
 """What the paper measures, and the field's other standard figures: pure functions on ids, texts or per-token losses."""
 
+from scalegrad.metrics.agreement import cohen_kappa, gwet_ac1, krippendorff_alpha, percentage_agreement, win_rate
 from scalegrad.metrics.likelihood import bits_per_byte, calibrated_perplexity, perplexity
 from scalegrad.metrics.loops import Loop, longest_loop, longest_loops
 from scalegrad.metrics.predictions import hits_at_k, human_next_token, next_token, target_rank
@@ -17,21 +18,26 @@ __all__ = [
     "bootstrap",
     "calibrated_perplexity",
     "clean_up_spaces",
+    "cohen_kappa",
     "compression_ratio",
     "distinct_n",
     "diversity",
+    "gwet_ac1",
     "hits_at_k",
     "human_next_token",
+    "krippendorff_alpha",
     "longest_loop",
     "longest_loops",
     "next_token",
     "paired_bootstrap",
+    "percentage_agreement",
     "permutation_test",
     "perplexity",
     "repetition",
     "repetition_per_text",
     "self_bleu",
     "target_rank",
+    "win_rate",
     "words",
     "zipf_coefficient",
 ]
