@@ -1,7 +1,7 @@
 """Human evaluation: win rates, and how far raters agree beyond chance.
 
 Raters are given one after the other, each as a sequence with a label an item: `gwet_ac1(rater_a, rater_b)`, with more
-raters `gwet_ac1(a, b, c)`. Labels are anything hashable; None (or NaN) is a missing rating; a tie is a label as any other.
+raters `gwet_ac1(a, b, c)`. Labels are anything hashable; None (or NaN) is a missing rating; a tie is a label too.
 """
 
 from __future__ import annotations
