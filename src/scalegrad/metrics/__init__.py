@@ -4,6 +4,7 @@ from scalegrad.metrics.agreement import cohen_kappa, gwet_ac1, krippendorff_alph
 from scalegrad.metrics.captions import caption_words, cider, cider_d, cider_d_per_text, cider_per_text
 from scalegrad.metrics.likelihood import bits_per_byte, calibrated_perplexity, perplexity
 from scalegrad.metrics.loops import Loop, longest_loop, longest_loops
+from scalegrad.metrics.mover import MoverScore, moverscore
 from scalegrad.metrics.overlap import bleu, chrf, rouge, rouge_per_text
 from scalegrad.metrics.predictions import hits_at_k, human_next_token, next_token, target_rank
 from scalegrad.metrics.significance import Interval, PermutationTest, bootstrap, paired_bootstrap, permutation_test
@@ -14,6 +15,7 @@ from scalegrad.metrics.word_tokens import words
 __all__ = [
     "Interval",
     "Loop",
+    "MoverScore",
     "PermutationTest",
     "RepetitionCounter",
     "bits_per_byte",
@@ -37,6 +39,7 @@ __all__ = [
     "krippendorff_alpha",
     "longest_loop",
     "longest_loops",
+    "moverscore",
     "next_token",
     "paired_bootstrap",
     "percentage_agreement",
