@@ -8,9 +8,15 @@ import types
 import pytest
 
 from scalegrad.cli import main
+from scalegrad.report.measure import side_by_side
 
 STUCK = "It goes on and on and on and on and on and on and on and on."
 FINE = "Nothing in this line of text is said a second time, we hope."
+
+
+@pytest.fixture(autouse=True)
+def few_human_blocks(monkeypatch):
+    monkeypatch.setattr(side_by_side, "_ENOUGH", 500)  # for speed
 
 
 def run(capsys, *arguments):

@@ -64,11 +64,10 @@ def test_human_row_has_the_length_and_uniq_w_as_many_texts(report):
     human = report.rows[-1]
     assert (human.human, human.name, human.median_words) == (True, "human (60 words)", 60)
     blocks = list(embedded_blocks(60, wikitext_form=False))
-    assert len(blocks) > 5_000
-    assert human.texts == 5_000
+    assert human.texts == 500  # see conftest
     spread = [blocks[number * len(blocks) // 300] for number in range(300)]
     assert (human.uniq_w, human.uniq_w_texts) == (repetition(spread)["uniq_w"], 300)
-    assert human.figures["rep_1"].mean == pytest.approx(repetition(blocks)["rep_1"], abs=0.002)
+    assert human.figures["rep_1"].mean == pytest.approx(repetition(blocks)["rep_1"], abs=0.01)
     assert report.human_row(report.rows[0]) is human
 
 
@@ -117,7 +116,8 @@ def test_grouping_of_long_streams_keeps_means_and_says_so(monkeypatch):
 
 def test_dictionary_is_json_without_nan(report):
     plain = json.loads(json.dumps(report_as_dict(report), allow_nan=False))
-    assert plain["rows"][2]["figures"]["loop"] == {"mean": None, "low": None, "high": None}
+    never_stuck = report_as_dict(build_report([measure(BLOCKS, "x")], human=[measure(BLOCKS[:9], "human")]))
+    assert never_stuck["rows"][0]["figures"]["loop"] == {"mean": None, "low": None, "high": None}
     assert plain["rows"][0]["figures"]["rep_1"]["mean"] == report.rows[0].figures["rep_1"].mean
     assert plain["differences"][0]["figures"]["rep_1"]["p_value"] < 0.001
     assert plain["worst"]["bad"][0]["loop_words"] == 60

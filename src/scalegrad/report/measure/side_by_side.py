@@ -79,7 +79,7 @@ def build_report(systems: Sequence[Measurement], human: Sequence[Measurement] = 
     >>> looping = measure(["he said that he said that he said that he said that"] * 20, "looping")
     >>> report = build_report([looping])
     >>> [(row.name, row.figures["rep_1"].mean) for row in report.rows]
-    [('looping', 0.75), ('human (12 words)', 0.064...)]
+    [('looping', 0.75), ('human (12 words)', 0.06...)]
     """
     rows = [_row(system) for system in systems]
     if human:
