@@ -58,10 +58,12 @@ def command(
         _print_corpus(corpus, as_json)
         return
     from scalegrad.report.measure import measure_files, report_as_dict
-    from scalegrad.report.measure.page import write_page
+    from scalegrad.report.measure.page import check_path, write_page
     from scalegrad.report.measure.terminal import print_report
 
     sources = files or []
+    if html:
+        check_path(html)
     with _progress([*sources, *([human] if human else [])]) as told:
         report = measure_files(
             sources,

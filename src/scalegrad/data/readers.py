@@ -20,7 +20,7 @@ FORMATS = ("txt", "jsonl", "csv")
 SEPARATORS = ("line", "blank", "file")
 DEFAULT_FIELDS = ("continuation", "completion", "text")  # the first of these that a record has, if no field is named
 
-_LONGEST = 16 * 2**20  # bytes of one text: longer means the file is not what its name says
+_LONGEST = 8 * 2**20  # bytes of one text; a longer one costs gigabytes to look through for loops
 _REPORT_EVERY = 256  # lines between two calls of `progress`
 _SUFFIXES = {".txt": "txt", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
 

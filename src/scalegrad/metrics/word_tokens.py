@@ -66,8 +66,8 @@ class WordCoder:
     """
 
     def __init__(self) -> None:
-        self.pieces: dict[str, int] = _numbering()  # the distinct items of text.split(' ') so far
-        self._words: dict[str, int] = _numbering()
+        self.pieces: dict[str, int] = numbering()  # the distinct items of text.split(' ') so far
+        self._words: dict[str, int] = numbering()
         self._first: Ints = np.empty(0, np.int64)  # [pieces] where a piece's words start in _ids
         self._count: Ints = np.empty(0, np.int64)  # [pieces] how many words it has
         self._ids: Ints = np.empty(0, np.int64)
@@ -106,7 +106,7 @@ class WordCoder:
         self._ids = np.concatenate([self._ids, np.array(ids, np.int64)])
 
 
-def _numbering() -> dict[str, int]:
+def numbering() -> dict[str, int]:
     """A dictionary that gives each new key the next number: what `d[key]` costs is one lookup, with no test."""
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__

@@ -15,7 +15,7 @@ LANGUAGE_MODELLING = "language modelling, 1,024 targets a chunk"
 BLOCKS_150 = "completion, 150-token blocks (what the paper's row is taken on)"
 BLOCKS_100 = "completion, 100-token blocks (comparable with 100-token continuations)"
 
-# The paper's tables 1 (test) and 8 (validation): Rep to .001, uniq and uniq-w to 10.
+# The human rows of its open-ended generation tables, test and validation: Rep to .001, uniq and uniq-w to 10.
 _PAPER: dict[tuple[str, str], dict[str, float]] = {
     ("test", LANGUAGE_MODELLING): {"uniq": 18_270, "rep_16": 0.177, "rep_32": 0.285, "rep_128": 0.480},
     ("test", BLOCKS_150): {"rep_1": 0.382, "rep_2": 0.096, "rep_3": 0.037, "uniq_w": 27_550},
@@ -24,6 +24,11 @@ _PAPER: dict[tuple[str, str], dict[str, float]] = {
 }
 _TITLES = {"uniq": "uniq", "rep_16": "Rep/16", "rep_32": "Rep/32", "rep_128": "Rep/128"}
 _TITLES |= {"rep_1": "Rep-1", "rep_2": "Rep-2", "rep_3": "Rep-3", "uniq_w": "uniq-w"}
+
+_READING = (
+    "gap: here, rounded as the paper rounds, minus the paper; 'none' where both print the same. Repetition grows with "
+    "length: hold continuations of 100 tokens against the 100-token row, not against the paper's."
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,8 @@ def print_corpus_rows(rows: list[CorpusRow], console: Console) -> None:
 
     for taken_on in dict.fromkeys(row.taken_on for row in rows):
         chosen = [row for row in rows if row.taken_on == taken_on]
-        table = Table(title=taken_on, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
+        console.print(f"[bold]{taken_on}[/bold]")
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False)
         for heading in ("WikiText-103", "", *(_TITLES[name] for name in chosen[0].figures)):
             table.add_column(heading, justify="right" if heading else "left")
         table.columns[0].justify = "left"
@@ -93,9 +99,7 @@ def print_corpus_rows(rows: list[CorpusRow], console: Console) -> None:
             table.add_section()
         console.print(table)
         console.print()
-    console.print("gap: here, rounded as the paper rounds, minus the paper; 'none' where both print the same.")
-    console.print("The 100-token row is human text at the length of the models' continuations; repetition grows with")
-    console.print("length, so hold models of 100 new tokens against it and not against the paper's 150-token row.")
+    console.print(_READING)
 
 
 def _is_count(name: str) -> bool:

@@ -40,8 +40,9 @@ def measure_files(
     """
     if not sources:
         raise ValueError("no file to measure; expected at least one, or - for standard input")
-    if [*sources, human].count("-") > 1:
-        raise ValueError("- (standard input) is named twice; it can be read once")
+    for source in {*sources, human} - {None}:
+        if [*sources, human].count(source) > 1:
+            raise ValueError(f"{source} is named twice; expected different files")
     if limit is not None and limit < 1:
         raise ValueError(f"limit is {limit}; expected at least 1 text")
     if worst < 0:

@@ -69,7 +69,7 @@ def _prose(text: str) -> str:
     prose = " ".join(line for line in paragraphs if line)
     for mark in (" @-@ ", " @,@ ", " @.@ "):
         prose = prose.replace(mark, mark[2])
+    prose = re.sub(r"\s*<unk>", "", prose)
     prose = re.sub(r" ([;:)\]])", r"\1", prose)
     prose = re.sub(r"([(\[]) ", r"\1", prose)
-    prose = re.sub(r'" ([^"]*) "', r'"\1"', prose)
-    return re.sub(r"\s*<unk>", "", prose)
+    return re.sub(r'" ([^"]*) "', r'"\1"', prose.replace(" ()", ""))

@@ -10,7 +10,7 @@ from scalegrad._extras import need
 from scalegrad.report.measure.side_by_side import FIGURES, PAIRED, MeasureReport
 from scalegrad.report.measure.wording import MEANINGS, TITLES, describe, number, p_value, printable, sentences, signed
 
-_STRIPS = ("rep_1", "rep_2", "rep_3", "rep_4", "stuck")
+_STRIPS = ("rep_1", "rep_2", "rep_3", "rep_4", "stuck", "diversity")
 
 
 def page(report: MeasureReport) -> str:
@@ -30,10 +30,17 @@ def page(report: MeasureReport) -> str:
     return html
 
 
-def write_page(report: MeasureReport, path: Path) -> None:
-    """Write the page to `path`, whole or not at all."""
+def check_path(path: Path) -> None:
+    """Refuse a path that cannot be written to, before any work is done for it."""
     if not path.parent.is_dir():
         raise ValueError(f"{path}: its folder {path.parent} does not exist")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; expected a file to write")
+
+
+def write_page(report: MeasureReport, path: Path) -> None:
+    """Write the page to `path`, whole or not at all."""
+    check_path(path)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_text(page(report), encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 
 FIGURES = ("rep_1", "rep_2", "rep_3", "rep_4", "diversity", "stuck", "loop", "compression", "words")
 PAIRED = ("rep_1", "rep_2", "rep_3", "rep_4", "diversity", "stuck", "compression")
+_ENOUGH = 5_000  # blocks of human text: their Rep-n have intervals of .002
 _SWAPS = 2_000  # of the permutation test, so that p goes down to .0005
 
 
@@ -64,6 +65,11 @@ class MeasureReport:
     worst: dict[str, list[Quote]]
     notes: list[str]
 
+    def human_row(self, row: Row) -> Row | None:
+        """The human row closest in length to a system's row."""
+        human = [other for other in self.rows if other.human]
+        return min(human, key=lambda other: abs(other.median_words - row.median_words), default=None)
+
 
 def build_report(systems: Sequence[Measurement], human: Sequence[Measurement] = ()) -> MeasureReport:
     """Put measured systems side by side, with human text: `human`, or embedded text cut to the systems' lengths.
@@ -73,7 +79,7 @@ def build_report(systems: Sequence[Measurement], human: Sequence[Measurement] = 
     >>> looping = measure(["he said that he said that he said that he said that"] * 20, "looping")
     >>> report = build_report([looping])
     >>> [(row.name, row.figures["rep_1"].mean) for row in report.rows]
-    [('looping', 0.75), ('human (12 words)', 0.064...)]
+    [('looping', 0.75), ('human (12 words)', 0.06...)]
     """
     rows = [_row(system) for system in systems]
     if human:
@@ -86,14 +92,14 @@ def build_report(systems: Sequence[Measurement], human: Sequence[Measurement] = 
 
 
 def embedded_human_rows(systems: Sequence[Measurement]) -> list[Row]:
-    """A row of embedded human text for each length the systems have (lengths within 5% share one).
+    """A row of embedded human text for each length the systems have (lengths within 10% share one).
 
     Its uniq-w is counted over as many blocks as the systems of that length have texts, spread over the corpus.
     """
     rows: list[Row] = []
     by_length: dict[int, list[Measurement]] = {}
     for system in systems:
-        near = [length for length in by_length if abs(length - system.median_words) <= 0.05 * length]
+        near = [length for length in by_length if abs(length - system.median_words) <= 0.1 * length]
         by_length.setdefault(near[0] if near else system.median_words, []).append(system)
     for length, alike in by_length.items():
         wikitext_form = any(system.wikitext > 0.01 * system.texts for system in alike)
@@ -101,11 +107,16 @@ def embedded_human_rows(systems: Sequence[Measurement]) -> list[Row]:
         if len(blocks) < 2:
             continue  # longer than the corpus; the notes say so
         wanted = min(system.texts for system in alike)
-        spread = [blocks[number * len(blocks) // wanted] for number in range(wanted)] if wanted <= len(blocks) else []
-        uniq_w = int(repetition(spread)["uniq_w"]) if spread else None
+        uniq_w = int(repetition(_spread(blocks, wanted))["uniq_w"]) if wanted <= len(blocks) else None
         name = f"human ({length:,} words{', WikiText form' if wikitext_form else ''})"
-        rows.append(_row(measure(blocks, name, worst=0), human=True, uniq_w=(uniq_w, wanted)))
+        rows.append(_row(measure(_spread(blocks, _ENOUGH), name, worst=0), human=True, uniq_w=(uniq_w, wanted)))
     return rows
+
+
+def _spread(blocks: list[str], wanted: int) -> list[str]:
+    """`wanted` blocks at equal distances, or all if there are not so many."""
+    count = min(wanted, len(blocks))
+    return [blocks[number * len(blocks) // count] for number in range(count)]
 
 
 def _row(measured: Measurement, human: bool = False, uniq_w: tuple[int | None, int] | None = None) -> Row:
@@ -147,7 +158,8 @@ def _difference(system: Measurement, first: Measurement) -> Difference:
     for name in PAIRED:
         (a, statistic), (b, _) = _items(system.values, name), _items(first.values, name)
         interval = paired_bootstrap(a, b, **statistic)
-        figures[name] = Figure(interval.estimate, interval.low, interval.high)
+        exact = system.values.mean(name) - first.values.mean(name) if name in PER_TEXT else interval.estimate
+        figures[name] = Figure(exact, interval.low, interval.high)
         p_values[name] = permutation_test(a, b, resamples=_SWAPS, **statistic).p_value
     return Difference(system.name, first.name, figures, p_values)
 
@@ -165,16 +177,7 @@ def _notes(systems: Sequence[Measurement], rows: Sequence[Row]) -> list[str]:
         if system.texts != systems[0].texts:
             counts = f"{system.texts:,} and {systems[0].texts:,} texts"
             notes.append(f"{system.name} and {systems[0].name} have {counts}: they cannot be compared text by text.")
-    human = [row for row in rows if row.human]
-    if not human:
-        notes.append("These texts are too long for a human reference from the embedded corpus; give one with --human.")
-    for row in human:
-        if not any(abs(row.median_words - length) <= 0.1 * length for length in lengths.values()):
-            notes.append(f"{row.name} has {row.median_words:,} words a text (median): another length than the systems.")
-        if row.uniq_w_texts != row.texts and row.uniq_w is not None:
-            notes.append(f"uniq-w of {row.name} counts {row.uniq_w_texts:,} of its texts, as many as the systems have.")
-        if row.uniq_w is None:
-            notes.append(f"{row.name} has no uniq-w: the embedded corpus has fewer than {row.uniq_w_texts:,} texts.")
+    notes += _notes_on_human_text([row for row in rows if row.human], lengths.values())
     if len({row.uniq_w_texts for row in rows}) > 1:
         notes.append("uniq-w grows with the number of texts: compare it only between rows with as many.")
     for system in systems:
@@ -185,6 +188,20 @@ def _notes(systems: Sequence[Measurement], rows: Sequence[Row]) -> list[str]:
             size = system.values.group_size
             notes.append(f"{system.name} is long: its intervals resample groups of {size} neighbouring texts.")
     return notes
+
+
+def _notes_on_human_text(human: Sequence[Row], lengths: Collection[int]) -> list[str]:
+    if not human:
+        return ["These texts are too long for a human reference from the embedded corpus; give one with --human."]
+    notes = []
+    for row in human:
+        if not any(abs(row.median_words - length) <= 0.1 * length for length in lengths):
+            notes.append(f"{row.name} has {row.median_words:,} words a text (median): another length than the systems.")
+        if row.uniq_w is None:
+            notes.append(f"{row.name} has no uniq-w: the embedded corpus has fewer than {row.uniq_w_texts:,} texts.")
+        elif row.uniq_w_texts != row.texts:
+            notes.append(f"uniq-w of human text is counted on {row.uniq_w_texts:,} texts, as many as the systems have.")
+    return list(dict.fromkeys(notes))  # rows of several lengths say the same once
 
 
 def report_as_dict(report: MeasureReport) -> dict[str, Any]:

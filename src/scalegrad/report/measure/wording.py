@@ -66,7 +66,7 @@ def spread(name: str, low: float, high: float) -> str:
     >>> spread("rep_1", 0.510, 0.542), spread("rep_1", 0.0040, 0.0046)
     ('.016', '<.001')
     """
-    half, finest = (high - low) / 2, 0.01 if name == "compression" else 0.001
+    half, finest = (high - low) / 2, {"compression": 0.01, "loop": 0.1, "words": 0.1}.get(name, 0.001)
     return number(name, half) if half >= finest / 2 else "<" + number(name, finest)
 
 
@@ -101,15 +101,13 @@ def printable(text: str) -> str:
 
 def sentences(report: MeasureReport) -> list[str]:
     """What the table says of each system, in a sentence."""
-    human = [row for row in report.rows if row.human]
     said = []
     for row in report.rows:
         if row.human or not row.scored:
             continue
         sentence = f"{row.name}: {row.figures['stuck'].mean:.0%} of the texts end stuck in a loop"
         again = f"of 100 words {100 * row.figures['rep_1'].mean:.0f} were said before in the same text"
-        if human:
-            near = min(human, key=lambda other: abs(other.median_words - row.median_words))
+        if near := report.human_row(row):
             sentence += f" (human text: {near.figures['stuck'].mean:.0%})"
             again += f" (human text: {100 * near.figures['rep_1'].mean:.0f})"
         said.append(f"{sentence}; {again}.")
