@@ -111,7 +111,10 @@ def test_garbage_in_the_middle_is_made_again(model: Any, tmp_path: Path, whole: 
     partial = tmp_path / "out.jsonl.partial"
     lines = partial.read_bytes().splitlines(keepends=True)
     partial.write_bytes(b"".join([*lines[:3], b"\0\0\0\0\n", *lines[4:]]))
-    assert run(model, out).resumed == 3
+    with pytest.raises(KeyboardInterrupt):
+        run(model, out, progress=stop_after(0))
+    assert partial.read_bytes() == b"".join(lines[:4])  # nothing of the old tail is left
+    assert run(model, out).resumed == 4
     assert out.read_bytes() == whole
 
 
@@ -187,6 +190,27 @@ def short_of_memory(model: Any, most: int, error: Exception) -> list[int]:
 
     model.register_forward_pre_hook(check, with_kwargs=True)
     return sizes
+
+
+def test_a_batch_under_way_is_run_again_with_its_neighbours(make_model: Any, tmp_path: Path, whole: bytes) -> None:
+    model, out = make_model("gpt2", vocabulary=29, seed=6), tmp_path / "out.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        run(model, out, progress=stop_after(1))
+    partial = tmp_path / "out.jsonl.partial"
+    partial.write_bytes(b"".join(partial.read_bytes().splitlines(keepends=True)[:6]))  # one batch and half of another
+    batches = []
+
+    def watch(module: Any, positional: Any, keyword: dict[str, Any]) -> None:
+        if keyword["input_ids"].shape[1] > 1 or not batches:  # the prompt, not a further token
+            batches.append(keyword["input_ids"].tolist())
+
+    model.register_forward_pre_hook(watch, with_kwargs=True)
+    assert run(model, out).resumed == 6
+    order = sorted(PREFIXES, key=lambda prefix: -len(prefix.ids))
+    assert [row[-len(prefix.ids) :] for row, prefix in zip(batches[0], order[4:8], strict=True)] == [
+        list(prefix.ids) for prefix in order[4:8]
+    ]
+    assert out.read_bytes() == whole
 
 
 @pytest.mark.parametrize(

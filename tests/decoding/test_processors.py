@@ -153,6 +153,14 @@ def test_padding_is_never_part_of_an_ngram(ids: list[int], n: int, padding: int,
     assert torch.equal(NoveltyProcessor(0.3, wide)(wide_row, scores), NoveltyProcessor(0.3, plain)(plain_row, scores))
 
 
+def test_no_ngram_spans_a_hole() -> None:
+    # 6 5 after a masked position, and 6 again after another: 5 would complete the bigram, and no trigram.
+    history = History(torch.tensor([[-1, 6, 5, -1, 6]]), start=5)
+    row = torch.tensor([[0, 6, 5, 0, 6]])
+    assert NgramProcessor(3, history, math.inf)(row, torch.zeros(1, V)).tolist() == [[0.0] * V]
+    assert NgramProcessor(2, history, math.inf)(row, torch.zeros(1, V))[0, 5] == -math.inf
+
+
 def test_ngrams_of_a_source_do_not_run_into_the_output() -> None:
     # Source 4 5, output 6 5: with everything seen, "4 5" and "6 5" are bigrams and "5 6" (across the gap) is not.
     history = History(torch.tensor([[4, 5]]), start=1, joined=False, seen="all")
