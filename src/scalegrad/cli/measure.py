@@ -1,0 +1,109 @@
+"""`scalegrad measure`: how repetitive is this file of texts? Beside human text."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from scalegrad._extras import need
+
+if TYPE_CHECKING:
+    from scalegrad.report.measure.files import Progress as Told
+
+
+Files = Annotated[list[str] | None, typer.Argument(metavar="FILE…", help=".txt, .jsonl, .csv (also .gz, .xz), or -.")]
+Field = Annotated[str | None, typer.Option(help="Field of a .jsonl, or column of a .csv, that holds the text.")]
+Format = Annotated[str | None, typer.Option(help="txt, jsonl or csv, whatever the suffix says.")]
+Separator = Annotated[str, typer.Option(help="What ends a text of a .txt: line, blank (line) or file.")]
+Human = Annotated[str | None, typer.Option(metavar="FILE", help="Human texts, in place of the embedded ones.")]
+Limit = Annotated[int | None, typer.Option(help="Read only so many texts of each file.")]
+Worst = Annotated[int, typer.Option(help="How many of the worst texts of each file to quote.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report as one HTML page as well.")]
+Corpus = Annotated[str | None, typer.Option(metavar="NAME", help="The human rows of wikitext-103 beside the paper's.")]
+
+
+def command(
+    files: Files = None,
+    field: Field = None,
+    format: Format = None,
+    separator: Separator = "line",
+    human: Human = None,
+    limit: Limit = None,
+    worst: Worst = 3,
+    as_json: AsJson = False,
+    html: Html = None,
+    corpus: Corpus = None,
+) -> None:
+    """How repetitive are these texts? Figures beside human text of the same length.
+
+    One table for one or several systems' files, with 95% intervals: repeated words and n-grams, texts that end stuck.
+    Files with equally many texts are also compared text by text. The worst texts are quoted.
+
+    Example: scalegrad measure mle.jsonl sg.jsonl --field continuation --html report.html
+    """
+    need("numpy", extra="measure")
+    if corpus is not None:
+        if files:
+            raise ValueError("--corpus prints the rows of a corpus; files are measured without it")
+        _print_corpus(corpus, as_json)
+        return
+    from scalegrad.report.measure import measure_files, report_as_dict
+    from scalegrad.report.measure.page import check_path, write_page
+    from scalegrad.report.measure.terminal import print_report
+
+    sources = files or []
+    if html:
+        check_path(html)
+    with _progress([*sources, *([human] if human else [])]) as told:
+        report = measure_files(
+            sources,
+            human,
+            field=field,
+            format=format,
+            separator=separator,
+            limit=limit,
+            worst=worst,
+            progress=told,
+        )
+    if html:
+        write_page(report, html)
+    if as_json:
+        print(json.dumps(report_as_dict(report), ensure_ascii=False, indent=2))
+    else:
+        print_report(report, Console())
+
+
+def _print_corpus(name: str, as_json: bool) -> None:
+    from scalegrad.report.measure.corpus import corpus_rows, print_corpus_rows, rows_as_dict
+
+    with Console(stderr=True).status(f"reading {name}"):
+        rows = corpus_rows(name)
+    if as_json:
+        print(json.dumps(rows_as_dict(rows), ensure_ascii=False, indent=2))
+    else:
+        print_corpus_rows(rows, Console())
+
+
+@contextmanager
+def _progress(sources: list[str]) -> Iterator[Told | None]:
+    """A bar a file, by bytes, on a terminal's standard error; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks = {
+            source: bars.add_task(Path(source).name, total=os.path.getsize(source) if os.path.isfile(source) else None)
+            for source in sources
+        }
+        yield lambda source, read: bars.update(tasks[source], completed=read)

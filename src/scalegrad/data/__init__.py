@@ -1,0 +1,26 @@
+"""Text to measure and to learn from: embedded corpora, GPT-2's tokenizer, and readers for what users bring.
+
+>>> from scalegrad.data import encode_corpus, gpt2_tokenizer, language_modelling_chunks, wikitext103
+>>> ids = encode_corpus(wikitext103("test"), gpt2_tokenizer())
+>>> len(ids)
+289583
+>>> language_modelling_chunks(ids).shape
+(282, 1025)
+"""
+
+from scalegrad.data.blocks import completion_blocks, encode_corpus, language_modelling_chunks
+from scalegrad.data.corpora import imdb, ptb
+from scalegrad.data.embedded import gpt2_tokenizer, wikitext2, wikitext103
+from scalegrad.data.readers import read_texts
+
+__all__ = [
+    "completion_blocks",
+    "encode_corpus",
+    "gpt2_tokenizer",
+    "imdb",
+    "language_modelling_chunks",
+    "ptb",
+    "read_texts",
+    "wikitext2",
+    "wikitext103",
+]

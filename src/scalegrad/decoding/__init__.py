@@ -1,0 +1,41 @@
+"""Decoding: named strategies, n-gram blocking, GNMT beam search and the novelty penalty, over Hugging Face `generate`.
+
+>>> from scalegrad import decoding
+>>> decoding.parse("top_p=0.9") == decoding.TopP(0.9)
+True
+"""
+
+from scalegrad.decoding.beam import BeamSearch
+from scalegrad.decoding.completion import Completed, Prefix, complete, prefixes_from_ids, prefixes_of
+from scalegrad.decoding.generation import generate, generation_arguments
+from scalegrad.decoding.history import History
+from scalegrad.decoding.pretrained import load
+from scalegrad.decoding.processors import NgramProcessor, NoveltyProcessor
+from scalegrad.decoding.sampling import RowNoise
+from scalegrad.decoding.strategies import Beam, Greedy, MinP, Strategy, TopK, TopP, Typical, parse
+from scalegrad.decoding.words import WordBlock
+
+__all__ = [
+    "Beam",
+    "BeamSearch",
+    "Completed",
+    "Greedy",
+    "History",
+    "MinP",
+    "NgramProcessor",
+    "NoveltyProcessor",
+    "Prefix",
+    "RowNoise",
+    "Strategy",
+    "TopK",
+    "TopP",
+    "Typical",
+    "WordBlock",
+    "complete",
+    "generate",
+    "generation_arguments",
+    "load",
+    "parse",
+    "prefixes_from_ids",
+    "prefixes_of",
+]

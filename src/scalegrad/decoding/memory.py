@@ -1,0 +1,53 @@
+"""How many prefixes fit into memory at once: an estimate to begin with, and telling when it was too high."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_SHARE = 0.5  # of the free memory, for what the estimate leaves out
+_MOST = {"cpu": 32, "accelerator": 256}  # more rows stop paying off
+
+
+def batch_estimate(model: Any, tokens: int, beams: int) -> int:
+    """A power of two: how many rows of `tokens` (prompt and new) fit into half of the free memory.
+
+    A row holds the keys and values of every token and layer, and a few float32 copies of its next-token scores.
+    """
+    config = model.config.get_text_config(decoder=True)
+    layers = getattr(config, "num_hidden_layers", 12)
+    width = getattr(config, "hidden_size", 1024)
+    heads = getattr(config, "num_attention_heads", 1)
+    shared = getattr(config, "num_key_value_heads", None) or heads
+    cache = 2 * layers * width * shared // heads * model.dtype.itemsize * tokens
+    scores = 10 * 4 * getattr(config, "vocab_size", 50_000)
+    fitting = int(_SHARE * free_memory(model.device) / (beams * (cache + scores)))
+    most = max(1, _MOST["cpu" if model.device.type == "cpu" else "accelerator"] // beams)
+    return int(2 ** (max(1, min(fitting, most)).bit_length() - 1))
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that can still be taken on `device`; where the system does not say, 4 GiB."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        free = 4 * 2**30
+    limits = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+    try:  # a container may have less than its machine
+        limit, used = (path.read_text().strip() for path in limits)
+        return min(free, int(limit) - int(used)) if limit != "max" else free
+    except (OSError, ValueError):
+        return free
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether `error` says that memory ran out: on a CPU torch raises a plain RuntimeError."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    text = str(error)
+    return isinstance(error, RuntimeError) and ("can't allocate memory" in text or "not enough memory" in text)

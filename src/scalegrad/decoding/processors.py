@@ -1,0 +1,95 @@
+"""Changes to the next-token scores before one is chosen: the novelty penalty, n-gram blocking hard and soft.
+
+Each is called as Hugging Face `generate` calls a logits processor, with the running ids [R, L] and the scores [R, V].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from scalegrad.decoding.history import History
+
+SOFT_PENALTY = 2.0 * math.log(2.0)  # per earlier occurrence: the probability falls to a quarter
+
+
+class Processor(Protocol):
+    """What Hugging Face calls a LogitsProcessor."""
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor: ...
+
+
+class NoveltyProcessor:
+    """ScaleGrad's twin at decoding time: p = softmax(log q + log γ · 1[seen]).
+
+    q is the model's own distribution, γ in (0, 1] and log γ is negative: what was said becomes γ times as likely
+    against what was not. The result is normalised (log-probabilities), so that beam scores stay probabilities too.
+    γ = 1 changes nothing. `exempt` ids are never counted as seen.
+
+    >>> history = History(prompt=torch.tensor([[0]]), start=1)
+    >>> even = torch.zeros(1, 3)  # three equally likely tokens, of which 0 was said: γ = 1/2 gives 1/5, 2/5, 2/5
+    >>> NoveltyProcessor(0.5, history)(torch.tensor([[0]]), even).exp()
+    tensor([[0.2000, 0.4000, 0.4000]])
+    """
+
+    def __init__(self, gamma: float, history: History, exempt: Sequence[int] = ()) -> None:
+        if not 0.0 < gamma <= 1.0:
+            raise ValueError(f"gamma must lie in (0, 1], not {gamma!r}")
+        self.gamma = gamma
+        self.history = history
+        self.exempt = list(exempt)
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        if not all(0 <= token < scores.shape[-1] for token in self.exempt):
+            raise ValueError(f"exempt ids must lie in [0, {scores.shape[-1]}), not {self.exempt}")
+        seen = _counts(self.history.said(input_ids), scores) > 0
+        seen[:, self.exempt] = False
+        return torch.log_softmax(torch.where(seen, scores + math.log(self.gamma), scores), dim=-1)
+
+
+class NgramProcessor:
+    """Lower every token that would complete an n-gram of ids already said.
+
+    `penalty` is taken off the log-probability once for each earlier occurrence; infinity forbids the token. The
+    default, 2 ln 2, divides the probability by four each time (soft blocking). Nothing is renormalised.
+
+    >>> history = History(prompt=torch.tensor([[1, 2, 1, 2, 1]]), start=5)
+    >>> NgramProcessor(2, history)(history.prompt, torch.zeros(1, 3)).exp()  # "1 2" occurred twice: 1/16
+    tensor([[1.0000, 1.0000, 0.0625]])
+    >>> NgramProcessor(2, history, penalty=math.inf)(history.prompt, torch.zeros(1, 3))
+    tensor([[0., 0., -inf]])
+    """
+
+    def __init__(self, n: int, history: History, penalty: float = SOFT_PENALTY) -> None:
+        if n < 1:
+            raise ValueError(f"n must be at least 1, not {n!r}")
+        if not penalty > 0:
+            raise ValueError(f"penalty must be positive, not {penalty!r}")
+        self.n = n
+        self.history = history
+        self.penalty = penalty
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        said, running = self.history.said(input_ids), self.history.running(input_ids)
+        if said.shape[1] < self.n or running.shape[1] < self.n - 1:
+            return scores
+        windows = said.unfold(1, self.n, 1)  # [R, W, n]
+        ending = running[:, running.shape[1] - (self.n - 1) :]  # [R, n - 1], what a new token would complete
+        matches = (windows[..., :-1] == ending[:, None, :]).all(dim=-1) & (windows >= 0).all(dim=-1)  # [R, W]
+        counts = _counts(torch.where(matches, windows[..., -1], -1), scores)
+        if math.isinf(self.penalty):
+            return scores.masked_fill(counts > 0, -math.inf)
+        return scores - self.penalty * counts
+
+
+def _counts(ids: Tensor, scores: Tensor) -> Tensor:
+    """[R, H] ids, negative ones ignored -> [R, V] how often each occurs."""
+    vocabulary = scores.shape[-1]
+    spare = torch.where((ids < 0) | (ids >= vocabulary), vocabulary, ids)  # a column past the end takes what is ignored
+    counts = scores.new_zeros((scores.shape[0], vocabulary + 1))
+    counts.scatter_add_(1, spare, torch.ones_like(spare, dtype=scores.dtype))
+    return counts[:, :vocabulary]

@@ -1,0 +1,146 @@
+"""How repetitive is a stream of texts? One pass, bounded memory: figures for each text, and the worst texts quoted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalegrad.metrics import Loop, RepetitionCounter, clean_up_spaces, compression_ratio, longest_loops, words
+from scalegrad.metrics.word_tokens import batches
+from scalegrad.report.measure.grouped_values import GroupedValues
+from scalegrad.report.measure.human import looks_like_wikitext
+
+Floats = NDArray[np.float64]
+
+PER_TEXT = ["rep_1", "rep_2", "rep_3", "rep_4", "stuck", "loop", "compression", "words"]
+
+_BEFORE, _INSIDE, _AFTER = 120, 260, 60  # characters of a quoted text: before its loop, of the loop, after it
+
+
+@dataclass(frozen=True)
+class Quote:
+    """One of the worst texts: where it stands, and a piece of it with the loop apart from what surrounds it.
+
+    `number` counts texts from 1; `loop` is empty for a text without one. Lengths are in words between spaces; `repeats`
+    says how often the loop's cycle is said.
+    """
+
+    number: int
+    before: str
+    loop: str
+    after: str
+    words: int
+    loop_words: int
+    repeats: float
+    rep_1: float
+
+    @property
+    def cycle_words(self) -> int:
+        """How many words the cycle has that the loop repeats (0 for a text without a loop)."""
+        return max(round(self.loop_words / self.repeats), 1) if self.loop else 0
+
+
+@dataclass
+class Measurement:
+    """What was measured on one system's texts; `measure` makes it.
+
+    `values` holds the figures of each text under the names of `PER_TEXT`: Rep-n; whether the text ends stuck in a loop;
+    the words of that loop (only for texts that are stuck); how many times shorter the text gets when compressed; its
+    words. Words are those between spaces.
+    """
+
+    name: str
+    values: GroupedValues = field(default_factory=lambda: GroupedValues(PER_TEXT))
+    uniq_w: int = 0
+    scored: int = 0  # texts long enough for Rep-n
+    wikitext: int = 0  # texts with WikiText's marks
+    lengths: Counter[int] = field(default_factory=Counter)  # words -> texts
+    worst: list[Quote] = field(default_factory=list)
+
+    @property
+    def texts(self) -> int:
+        """How many texts were read."""
+        return self.values.texts
+
+    @property
+    def median_words(self) -> int:
+        """The length of the middle text, in words between spaces."""
+        below, middle = 0, (self.texts + 1) // 2
+        for length in sorted(self.lengths):
+            below += self.lengths[length]
+            if below >= middle:
+                return length
+        return 0
+
+
+def measure(texts: Iterable[str], name: str, worst: int = 3) -> Measurement:
+    """Measure `texts` in one pass; `worst` of them are quoted.
+
+    Every text first goes through the paper's clean-up of tokenisation spaces (`metrics.clean_up_spaces`), so that a
+    model's texts and human text that come with and without such spaces compare. A text is *stuck* if its longest loop
+    (`metrics.longest_loop`) runs to its end, give or take one token, which may be cut.
+
+    >>> measured = measure(["the cat sat on the mat", "so it goes and goes and goes and goes and goes"], "two texts")
+    >>> measured.values.mean("stuck"), measured.values.mean("loop"), measured.median_words, measured.uniq_w
+    (0.5, 9.0, 6, 9)
+    >>> measured.worst[0].before, measured.worst[0].loop
+    ('so it ', 'goes and goes and goes and goes and goes')
+    """
+    measured = Measurement(name)
+    counter = RepetitionCounter()
+    for batch in batches(clean_up_spaces(text) for text in texts):
+        figures: dict[str, Floats] = counter.add(batch)
+        loops = longest_loops(batch)
+        looped = [_words_in(loop, text) for loop, text in zip(loops, batch, strict=True)]
+        stuck = [loop is not None and _runs_to_the_end(loop, text) for loop, text in zip(loops, batch, strict=True)]
+        lengths = [len(text.split()) for text in batch]
+        figures["stuck"] = np.array(stuck, dtype=np.float64)
+        figures["loop"] = np.where(stuck, np.array(looped, dtype=np.float64), np.nan)
+        figures["compression"] = np.array([compression_ratio([text]) for text in batch])
+        figures["words"] = np.array(lengths, dtype=np.float64)
+        _keep_worst(measured, batch, loops, looped, figures["rep_1"], worst)
+        measured.values.add(figures)
+        measured.lengths.update(lengths)
+        measured.wikitext += sum(map(looks_like_wikitext, batch))
+    result = counter.result()
+    measured.uniq_w, measured.scored = int(result["uniq_w"]), int(result["n_texts"])
+    return measured
+
+
+def _words_in(loop: Loop | None, text: str) -> int:
+    return len(text[slice(*loop.span)].split()) if loop and loop.span else 0
+
+
+def _runs_to_the_end(loop: Loop, text: str) -> bool:
+    assert loop.span is not None  # it was found in a text
+    return len(words(text[loop.span[1] :][:200])) <= 1
+
+
+def _keep_worst(
+    measured: Measurement, batch: list[str], loops: list[Loop | None], looped: list[int], rep_1: Floats, worst: int
+) -> None:
+    """Of the texts so far keep those with the longest loops; among texts without one, the most repetitive."""
+    most = np.lexsort((np.nan_to_num(-rep_1, nan=1.0), -np.array(looped)))[:worst]
+    first = measured.texts + 1
+    for index in most:
+        if not np.isnan(rep_1[index]):
+            quote = _quote(batch[index], loops[index], first + int(index), looped[index], float(rep_1[index]))
+            measured.worst.append(quote)
+    measured.worst.sort(key=lambda quote: (-quote.loop_words, -quote.rep_1, quote.number))
+    del measured.worst[worst:]
+
+
+def _quote(text: str, loop: Loop | None, number: int, looped: int, rep_1: float) -> Quote:
+    start, end = loop.span if loop and loop.span else (len(text), len(text))
+    before, inside, after = text[:start], text[start:end], text[end:]
+    if loop is None and len(before) > _BEFORE + _INSIDE:
+        before = before[: _BEFORE + _INSIDE] + "…"
+    elif len(before) > _BEFORE:
+        before = "…" + before[-_BEFORE:]
+    inside = inside[:_INSIDE] + "…" if len(inside) > _INSIDE else inside
+    after = after[:_AFTER] + "…" if len(after) > _AFTER else after
+    return Quote(number, before, inside, after, len(text.split()), looped, loop.repeats if loop else 0.0, rep_1)

@@ -1,0 +1,119 @@
+"""`scalegrad measure` as a user runs it."""
+
+import io
+import json
+import sys
+import types
+
+import pytest
+
+from scalegrad.cli import main
+from scalegrad.report.measure import side_by_side
+
+STUCK = "It goes on and on and on and on and on and on and on and on."
+FINE = "Nothing in this line of text is said a second time, we hope."
+
+
+@pytest.fixture(autouse=True)
+def few_human_blocks(monkeypatch):
+    monkeypatch.setattr(side_by_side, "_ENOUGH", 500)  # for speed
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["measure", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return ended.value.code or 0, captured.out, captured.err
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, texts in [("mle", [STUCK] * 8 + [FINE] * 2), ("sg", [STUCK] + [FINE] * 9)]:
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps({"out": text}) + "\n" for text in texts))
+    return tmp_path
+
+
+def test_two_files_side_by_side(capsys, files):
+    code, out, err = run(capsys, files / "mle.jsonl", files / "sg.jsonl", "--html", files / "report.html")
+    assert (code, err) == (0, "")
+    assert "mle.jsonl: 80% of the texts end stuck in a loop (human text: 0%)" in out
+    assert "sg.jsonl: 10% of the texts end stuck in a loop" in out
+    assert "sg.jsonl − mle.jsonl, text by text" in out
+    assert "Worst texts of mle.jsonl" in out
+    assert "human (" in out
+    assert "<mark>" in (files / "report.html").read_text()
+
+
+def test_json_is_the_whole_output(capsys, files):
+    code, out, _ = run(capsys, files / "mle.jsonl", "--field", "out", "--json", "--worst", "1", "--limit", "9")
+    result = json.loads(out)
+    assert code == 0
+    assert [row["texts"] for row in result["rows"] if not row["human"]] == [9]
+    assert result["rows"][0]["figures"]["stuck"]["mean"] == pytest.approx(8 / 9)
+    assert len(result["worst"]["mle.jsonl"]) == 1
+
+
+def test_standard_input_and_own_human_text(capsys, files, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(f"{STUCK}\n{FINE}\n".encode())))
+    (files / "own.txt").write_text(f"{FINE}\n" * 12)
+    code, out, _ = run(capsys, "-", "--human", files / "own.txt", "--json")
+    rows = json.loads(out)["rows"]
+    assert code == 0
+    assert [(row["name"], row["texts"]) for row in rows] == [("standard input", 2), ("human (own.txt)", 12)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "sentence"),
+    [
+        ("a.txt", b"\x89PNG\r\n\x00\x00", [], "line 1: byte 0x89 at position 1 is not UTF-8; expected UTF-8 text"),
+        ("a.txt", b"ELF\x00\n", [], "line 1: a NUL byte, so this is a binary file; expected UTF-8 text"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "b"\n', [], "line 2: not JSON"),
+        ("a.jsonl", b'{"out": "a", "id": 1}\n', ["--field", "text"], "no field 'text'; its fields are 'out', 'id'"),
+        ("a.txt", b"", [], "is empty: expected at least one text"),
+        ("a.txt", b"x\n", ["--limit", "0"], "limit is 0; expected at least 1 text"),
+        ("a.txt", b"x\n", ["--html", "/no/such/folder/r.html"], "its folder /no/such/folder does not exist"),
+        ("a.parquet", b"PAR1", [], "its suffix '.parquet' is not one of"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_exit_code_2(capsys, tmp_path, name, content, options, sentence):
+    (tmp_path / name).write_bytes(content)
+    code, out, err = run(capsys, tmp_path / name, *options)
+    assert (code, out) == (2, "")
+    assert err.startswith("scalegrad: ")
+    assert err.count("\n") == 1
+    assert sentence in err
+
+
+def test_missing_file_no_file_and_mixed_options(capsys, files):
+    for arguments, sentence in [
+        ([files / "no.txt"], "no.txt: there is no such file"),
+        ([], "no file to measure; expected at least one, or - for standard input"),
+        (["--corpus", "c4"], "corpus is 'c4'"),
+        ([files / "mle.jsonl", "--corpus", "wikitext-103"], "--corpus prints the rows of a corpus"),
+    ]:
+        code, out, err = run(capsys, *arguments)
+        assert (code, out) == (2, "")
+        assert sentence in err
+
+
+def test_corpus_prints_the_paper_s_rows_and_the_gap(capsys):
+    code, out, _ = run(capsys, "--corpus", "wikitext-103")
+    assert code == 0
+    for expected in (
+        "18,271",
+        ".17747",
+        ".28479",
+        ".47993",
+        ".38180",
+        "27,546",
+        ".32529",
+        "27,598",
+        "−1.59k",
+    ):
+        assert expected in out
+
+
+def test_help_has_an_example(capsys):
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert "scalegrad measure mle.jsonl sg.jsonl" in out

@@ -1,0 +1,81 @@
+"""The paper's cuts, and a corpus encoded in pieces equal to one encoded whole."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalegrad.data import blocks, completion_blocks, encode_corpus, gpt2_tokenizer, language_modelling_chunks
+
+TOKENIZER = gpt2_tokenizer()
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(blocks, "_PIECE", 40)
+    monkeypatch.setattr(blocks, "_MARGIN", 20)
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.lists(st.text("ab ,.\n<>é", max_size=30), max_size=12).map("\n".join))
+def test_corpus_is_the_joined_lines(text):
+    lines = [line + "\n" for line in text.split("\n")]
+    assert encode_corpus(text, TOKENIZER).tolist() == TOKENIZER.encode(" ".join(lines).strip()).ids
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_pieces_give_the_ids_of_the_whole():
+    text = "".join(f" line {n} of a text , with words \n \n" for n in range(50))
+    calls = []
+
+    class Counting:
+        def encode(self, text, add_special_tokens):
+            calls.append(text)
+            return TOKENIZER.encode(text, add_special_tokens=add_special_tokens)
+
+    got = encode_corpus(text, Counting()).tolist()
+    whole = text.replace("\n", "\n ").strip()
+    assert got == TOKENIZER.encode(whole).ids
+    assert whole not in calls  # it was cut
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_tokenizer_that_looks_across_lines_gets_the_text_whole():
+    class LengthTokenizer:
+        def encode(self, text, add_special_tokens):
+            return [len(text)]
+
+    text = "word word word \n" * 100
+    assert encode_corpus(text, LengthTokenizer()).tolist() == [len(text.replace("\n", "\n ").strip())]
+
+
+def test_transformers_tokenizer_gives_the_same_ids():
+    transformers = pytest.importorskip("transformers")
+    wrapped = transformers.PreTrainedTokenizerFast(tokenizer_object=gpt2_tokenizer())
+    text = " = Title = \n \n Some text , and more . \n"
+    assert encode_corpus(text, wrapped).tolist() == encode_corpus(text, TOKENIZER).tolist()
+
+
+def test_empty_corpus_has_no_ids():
+    assert encode_corpus(" \n \n", TOKENIZER).tolist() == []
+
+
+def test_prefixes_are_fifty_tokens_six_a_chunk():
+    ids = np.arange(301 * 2 + 300, dtype=np.int32)
+    prefixes = completion_blocks(ids)
+    assert prefixes[:, 0].tolist() == [0, 50, 100, 150, 200, 250, 301, 351, 401, 451, 501, 551]
+    assert 300 not in prefixes  # the 301st token of a chunk belongs to no prefix, and an incomplete chunk to none
+    assert prefixes.max() == 600
+
+
+@pytest.mark.parametrize("length", [0, -50, 70, 301])
+def test_length_must_divide_a_chunk(length):
+    with pytest.raises(ValueError, match=rf"length is {length}; expected a divisor of 300"):
+        completion_blocks(np.arange(301, dtype=np.int32), length)
+
+
+def test_wrong_shapes_are_named():
+    with pytest.raises(ValueError, match=r"ids has shape \(2, 3\)"):
+        language_modelling_chunks(np.zeros((2, 3), dtype=np.int32))
+    with pytest.raises(ValueError, match="targets is 0"):
+        language_modelling_chunks(np.zeros(3, dtype=np.int32), targets=0)
