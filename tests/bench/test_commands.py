@@ -44,6 +44,7 @@ def test_gpu_tiny_as_json(tmp_path, capsys, one_thread):
         *["packed 400"] * 2,
     ]
     assert [float(line["ms"]) for line in stored] == [row["ms"] for row in told["rows"]]
+    assert {line["ours"] for line in stored} == {"torch"}
     held = {line["requirement"]: line for line in read(tmp_path / "gpu-requirements.csv")}
     name = "8 and 400 documents: SG, slower / faster"
     a, b = (float(line["ms"]) for line in stored[4:] if line["implementation"] == "SG scalegrad")
@@ -110,6 +111,7 @@ def test_a_part_never_replaces_a_whole_run():
     assert path() == "benchmarks/gpu-nvidia-h200.csv"
     assert path("--only", "logits", "ul") == "benchmarks/gpu-nvidia-h200-logits-ul.csv"
     assert path("--quick") == "benchmarks/gpu-nvidia-h200-quick.csv"
+    assert path("--impl", "torch") == "benchmarks/gpu-nvidia-h200-torch.csv"
 
 
 def test_cpu(tmp_path, capsys, monkeypatch, one_thread):
