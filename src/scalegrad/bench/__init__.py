@@ -1,1 +1,8 @@
-"""Speed and memory, measured side by side in one run: `python -m scalegrad.bench NAME`."""
+"""Speed and memory, measured side by side in one run: `python -m scalegrad.bench NAME`, or `scalegrad bench NAME`."""
+
+# Each is a module here with a `main(argv)`.
+BENCHMARKS = {
+    "cpu": "The losses on a CPU beside plain cross-entropy and the dense formulation.",
+    "gpu": "The losses on a GPU beside every plain cross-entropy people use, and what they must show.",
+    "plot": "Time and memory over vocabulary and sequence length, drawn from a stored GPU run.",
+}

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import sys
 
-from scalegrad import bench
+from scalegrad._extras import MissingExtra
+from scalegrad.bench import BENCHMARKS
+
+
+def run(name: str, argv: list[str]) -> None:
+    """Run the benchmark `name` with these arguments."""
+    importlib.import_module(f"scalegrad.bench.{name}").main(argv)
 
 
 def main(argv: list[str]) -> None:
-    """The name picks a module of this package that has a `main(argv)`."""
-    found = [m.name for m in pkgutil.iter_modules(bench.__path__)]
-    names = [n for n in found if n != "__main__" and hasattr(importlib.import_module(f"{bench.__name__}.{n}"), "main")]
-    if not argv or argv[0] not in names:
-        print(f"python -m scalegrad.bench NAME, where NAME is one of: {', '.join(names)}", file=sys.stderr)
+    """What the user must put right ends with exit code 2 and one sentence."""
+    if not argv or argv[0] not in BENCHMARKS:
+        print(f"python -m scalegrad.bench NAME, where NAME is one of: {', '.join(BENCHMARKS)}", file=sys.stderr)
         sys.exit(2)
-    importlib.import_module(f"{bench.__name__}.{argv[0]}").main(argv[1:])
+    try:
+        run(argv[0], argv[1:])
+    except (ValueError, OSError, MissingExtra) as mistake:
+        print(f"scalegrad.bench: {mistake}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

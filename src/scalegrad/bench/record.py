@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import csv
 import datetime
+import importlib.metadata
 import io
+import math
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import torch
 
 from scalegrad._version import __version__
-from scalegrad.bench.runner import Measurement
+from scalegrad.bench.runner import Measurement, Row, Skipped
+
+Result = tuple[Mapping[str, object], Sequence[Row]]  # the columns that name a case, and its rows
+Line = dict[str, object]
+
+_FIGURES = ("ms", "spread", "extra_mib", "time_ratio", "memory_ratio", "floor_ratio")
+_PACKAGES = ("triton", "liger-kernel", "cut-cross-entropy", "transformers")
 
 
 def hardware(device: str = "cpu") -> str:
@@ -30,37 +38,94 @@ def hardware(device: str = "cpu") -> str:
     return f"{name}, {os.cpu_count()} cores"
 
 
-def print_table(title: str, measurements: Sequence[Measurement]) -> None:
-    """Case by case, the first line of each is what the others are compared with."""
-    print(f"\n{title}")
-    width = max(len(m.name) for m in measurements)
-    print(f"{'':{width}}   {'ms':>9}  {'±':>4}  {'time':>6}  {'MiB':>8}  {'memory':>6}")
-    for m in measurements:
-        memory = "–" if m.extra_bytes is None else f"{m.extra_bytes / 2**20:.0f}"
-        ratio = "–" if m.bytes_ratio is None else f"{m.bytes_ratio:.2f}×"
-        milliseconds = f"{m.seconds * 1e3:9.3f}"
-        print(f"{m.name:{width}}   {milliseconds}  {m.spread:4.0%}  {m.seconds_ratio:5.2f}×  {memory:>8}  {ratio:>6}")
+def versions() -> dict[str, str]:
+    """Of Python and of what the figures depend on, where it is installed."""
+    found = {"python": platform.python_version(), "torch": torch.__version__, "scalegrad": __version__}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = ""
+    return found
 
 
-def save(path: Path, measurements: Sequence[Measurement], device: str = "cpu", **more: str) -> None:
+def about(device: str) -> Line:
+    """The columns every stored line begins with."""
+    return {"date": datetime.date.today().isoformat(), "hardware": hardware(device), **versions()}
+
+
+def print_table(title: str, rows: Sequence[Row]) -> None:
+    """The first line is what the others are compared with."""
+    width = max(44, len(title))
+    print(f"{title:{width}}  {'ms':>8}  {'±':>4}  {'time':>6}  {'MiB':>6}  {'memory':>6}  {'floor':>6}  {'error':>5}")
+    for row in rows:
+        print(f"{row.name:{width}}  {_cells(row)}", flush=True)
+
+
+def _cells(row: Row) -> str:
+    if isinstance(row, Skipped):
+        return f"– {row.reason}"
+    cells = (
+        f"{row.seconds * 1e3:8.3f}",
+        f"{row.spread:4.0%}",
+        _number(row.seconds_ratio, 6),
+        _number(_mebibytes(row), 6, digits=0, unit=""),
+        _number(row.bytes_ratio, 6),
+        _number(row.floor_ratio, 6),
+        _number(row.error, 5, unit=""),
+    )
+    return "  ".join(cells)
+
+
+def _number(value: float | None, width: int, digits: int = 2, unit: str = "×") -> str:
+    return f"{'–' if value is None else f'{value:.{digits}f}{unit}':>{width}}"
+
+
+def lines(results: Iterable[Result]) -> list[Line]:
+    """One for each implementation of each case, as stored."""
+    return [{**columns, **_columns(row)} for columns, rows in results for row in rows]
+
+
+def _columns(row: Row) -> Line:
+    figures: dict[str, float | None] = dict.fromkeys(_FIGURES)
+    if isinstance(row, Measurement):
+        ratios = (row.seconds_ratio, row.bytes_ratio, row.floor_ratio)
+        values = (row.seconds * 1e3, row.spread, _mebibytes(row), *ratios)
+        figures = dict(zip(_FIGURES, values, strict=True))
+    stored = {name: figure(value) for name, value in figures.items()}
+    why = row.reason if isinstance(row, Skipped) else None
+    return {"implementation": row.name, **stored, "error": figure(row.error), "skipped": why}
+
+
+def _mebibytes(m: Measurement) -> float | None:
+    return None if m.extra_bytes is None else m.extra_bytes / 2**20
+
+
+def figure(value: float | None) -> float | str | None:
+    """A number as stored: five digits, and what JSON has no number for as a word.
+
+    >>> figure(1.2345678), figure(float("nan")), figure(None)
+    (1.2346, 'nan', None)
+    """
+    if value is None:
+        return None
+    return float(f"{value:.5g}") if math.isfinite(value) else str(value)
+
+
+def save(path: Path, lines: Sequence[Line], about: Mapping[str, object]) -> None:
     """A CSV, replaced whole."""
-    about = {
-        "date": datetime.date.today().isoformat(),
-        "hardware": hardware(device),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "scalegrad": __version__,
-        **more,
-    }
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*about, "case", "implementation", "ms", "spread", "extra_mib", "time_ratio", "memory_ratio"])
-    for m in measurements:
-        mib = "" if m.extra_bytes is None else f"{m.extra_bytes / 2**20:.1f}"
-        ratio = "" if m.bytes_ratio is None else f"{m.bytes_ratio:.4f}"
-        numbers = (f"{m.seconds * 1e3:.4f}", f"{m.spread:.4f}", mib, f"{m.seconds_ratio:.4f}", ratio)
-        writer.writerow([*about.values(), m.case, m.name, *numbers])
+    names = [*about, *(lines[0] if lines else ())]
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({**about, **line} for line in lines)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".tmp")
-    new.write_text(text.getvalue())
+    new.write_text(text.getvalue(), encoding="utf-8")
     new.replace(path)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """The lines of a stored table."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

@@ -1,0 +1,119 @@
+"""How long a run takes and how much memory, on a CPU and on a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One implementation: `run(*prepare())` is timed, `prepare()` is not."""
+
+    name: str
+    run: Callable[..., Any]
+    prepare: Callable[[], tuple[Any, ...]] = tuple
+
+
+class Clock(Protocol):
+    """A device that runs contenders."""
+
+    device: str
+
+    def seconds(self, contender: Contender) -> float:
+        """Time of one run."""
+
+    def peak(self, contender: Contender) -> int | None:
+        """Bytes in use at the peak of a run above those in use before it; None where the system does not tell."""
+
+    def settle(self) -> None:
+        """Give back what nothing uses, so that one contender does not pay for another."""
+
+
+class CpuClock:
+    """Wall time, and the process's resident memory."""
+
+    device = "cpu"
+
+    def seconds(self, contender: Contender) -> float:
+        inputs = contender.prepare()
+        start = time.perf_counter()
+        result = contender.run(*inputs)
+        elapsed = time.perf_counter() - start
+        del result
+        return elapsed
+
+    def peak(self, contender: Contender) -> int | None:
+        if sys.platform != "linux":
+            return None
+        inputs = contender.prepare()
+        _give_back()
+        Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts from here
+        before = _status("VmRSS")
+        contender.run(*inputs)
+        return max(0, _status("VmHWM") - before)
+
+    def settle(self) -> None:
+        gc.collect()
+
+
+class CudaClock:
+    """Device time between events, and the allocator's peak.
+
+    Before each run the queue is filled with a large matrix product. It empties the cache of what an earlier run left,
+    and while it runs the host gets ahead, as it does within a training step: the time is the device's own, and a
+    contender that waits for the device shows that wait.
+    """
+
+    device = "cuda"
+
+    def __init__(self, side: int = 8192) -> None:
+        self._a, self._b, self._out = (torch.randn(side, side, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+        event: Any = torch.cuda.Event
+        self._start, self._end = event(enable_timing=True), event(enable_timing=True)
+
+    def seconds(self, contender: Contender) -> float:
+        inputs = contender.prepare()
+        torch.mm(self._a, self._b, out=self._out)
+        self._start.record()
+        result = contender.run(*inputs)
+        self._end.record()
+        self._end.synchronize()
+        del result
+        return float(self._start.elapsed_time(self._end)) / 1e3
+
+    def peak(self, contender: Contender) -> int | None:
+        inputs = contender.prepare()
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        contender.run(*inputs)
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated() - before
+
+    def settle(self) -> None:
+        gc.collect()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+
+def _give_back() -> None:
+    """Memory that the C library keeps for later would hide what a run takes; glibc can be asked to return it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _status(field: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {field}")

@@ -1,0 +1,48 @@
+"""`scalegrad bench NAME` hands its arguments on, and its mistakes are one sentence."""
+
+import json
+
+import pytest
+
+from scalegrad.bench import BENCHMARKS
+from scalegrad.bench.ceilings import Ceilings
+from scalegrad.bench.record import read
+from scalegrad.cli import main
+
+pytest.importorskip("typer")
+
+
+def run(*argv):
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", *argv])
+    return stop.value.code or 0
+
+
+def test_help_lists_the_benchmarks_and_an_example(capsys):
+    assert run("--help") == 0
+    out = capsys.readouterr().out
+    assert "Example: scalegrad bench gpu --quick" in out
+    assert all(name in out for name in BENCHMARKS)
+
+
+def test_arguments_go_to_the_benchmark(tmp_path, capsys, monkeypatch):
+    from scalegrad.bench import cpu
+
+    monkeypatch.setattr(cpu, "SHAPES", ((1, 10),))
+    monkeypatch.setattr(cpu.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(cpu, "measure_ceilings", lambda *_, **__: Ceilings(1e10, 1e10))
+    out = tmp_path / "cpu.csv"
+    assert run("cpu", "--rounds", "2", "--vocab", "40", "--out", str(out), "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["implementation"] for row in told["rows"]] == [line["implementation"] for line in read(out)]
+
+
+def test_help_of_one_is_its_own(capsys):
+    assert run("plot", "--help") == 0
+    assert "--out OUT" in capsys.readouterr().out
+
+
+def test_a_mistake_is_one_sentence_and_exit_code_2(tmp_path, capsys):
+    assert run("plot", str(tmp_path / "none.csv")) == 2
+    assert capsys.readouterr().err.startswith("scalegrad: ")
+    assert run("plot") == 2
