@@ -21,7 +21,7 @@ def any_case(impl, **kinds):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Several blocks and chunks even for tiny batches."""
-    monkeypatch.setattr(sparse, "BLOCK_ELEMENTS", {"cpu": 40})
+    monkeypatch.setattr(sparse, "CPU_BLOCK", 20)
     monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", 50)
 
 

@@ -15,8 +15,8 @@ from scalegrad.ops import blocks
 from scalegrad.ops.rows import Losses, Objective, Rows, arithmetic_dtype
 from scalegrad.sets import Members
 
-BLOCK_ELEMENTS = {"cpu": 1 << 20}  # of logits at once: small enough for a core's cache, large enough for its threads
-BLOCK_ELEMENTS_ELSEWHERE = 1 << 26
+CPU_BLOCK = 1 << 20  # elements of logits at once, for each thread: small enough for a core's cache
+DEVICE_BLOCK = 1 << 26
 
 
 def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, objective: Objective) -> Losses:
@@ -57,7 +57,7 @@ def _empty_losses(logits: Tensor) -> Losses:
 
 
 def _block_rows(logits: Tensor, members: Members) -> int:
-    elements = BLOCK_ELEMENTS.get(logits.device.type, BLOCK_ELEMENTS_ELSEWHERE)
+    elements = CPU_BLOCK * torch.get_num_threads() if logits.device.type == "cpu" else DEVICE_BLOCK
     return max(1, elements // max(logits.shape[1], members.ids.shape[1], 1))
 
 
