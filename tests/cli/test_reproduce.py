@@ -1,6 +1,7 @@
 """`scalegrad reproduce` as a user types it."""
 
 import json
+import sys
 
 import pytest
 
@@ -79,6 +80,20 @@ def test_mistakes_end_with_code_2_and_one_sentence(scalegrad, tmp_path, monkeypa
     assert err.startswith("scalegrad: ")
     assert len(err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_the_picture_needs_matplotlib(scalegrad, tmp_path, monkeypatch):
+    class NotInstalled:
+        def find_spec(self, name, path, target=None):
+            if name.split(".")[0] == "matplotlib":
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [NotInstalled(), *sys.meta_path])
+    assert scalegrad("novel-set", "a b")[0] == 0
+    code, _, err = scalegrad("novel-set", "a b", "--out", str(tmp_path / "a.png"))
+    assert (code, err) == (2, 'scalegrad: matplotlib is needed here: pip install "scalegrad[plots]"\n')
 
 
 def test_help_has_an_example(scalegrad):
