@@ -81,13 +81,13 @@ def _exact_gradients(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
     scale = 4 / targets.numel()  # a mean over 4 targets becomes one over all
     first, labels = logits[:1, :4].double(), targets[:1, :4]
     exact = {}
-    for name, loss in (
-        ("cross-entropy", lambda o: SF.scale_grad(o, labels, 1.0, impl="reference")),
-        ("ScaleGrad", lambda o: SF.scale_grad(o, labels, GAMMA, impl="reference")),
-        ("unlikelihood", lambda o: SF.unlikelihood(o, labels, ALPHA, impl="reference")),
+    for name, loss, strength in (
+        ("cross-entropy", SF.scale_grad, 1.0),
+        ("ScaleGrad", SF.scale_grad, GAMMA),
+        ("unlikelihood", SF.unlikelihood, ALPHA),
     ):
         leaf = first.clone().requires_grad_()
-        exact[name] = torch.autograd.grad(loss(leaf), leaf)[0][0] * scale
+        exact[name] = torch.autograd.grad(loss(leaf, labels, strength, impl="reference"), leaf)[0][0] * scale
     return exact
 
 

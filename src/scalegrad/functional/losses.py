@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, Unpack
 
 import torch
@@ -14,6 +15,7 @@ from scalegrad.functional.options import OptionArguments, Options
 from scalegrad.gamma import Gamma, RewardRepetition, Schedule, at_step, check_gamma, check_gamma_tensor
 from scalegrad.ops.dispatch import Call
 from scalegrad.ops.rows import Objective, Rows, arithmetic_dtype
+from scalegrad.sets import Ids
 
 
 class Parts(NamedTuple):
@@ -23,6 +25,8 @@ class Parts(NamedTuple):
     seen_mass: Tensor  # π, the probability of all discouraged tokens together
     target_seen: Tensor  # bool: is the target itself discouraged?
 
+
+_NOTHING = Ids([])
 
 Loss: TypeAlias = Any
 """A tensor, or `(tensor, Parts)` with `return_parts=True`."""
@@ -168,6 +172,7 @@ def scale_grad_loss(head: Head, batch: Batch, gamma: Gamma, options: Options) ->
     sequences = _read(head, batch, options)
     objective = Objective("scale_grad", options.label_smoothing, options.softcap, options.logit_scale)
     strength = _gamma(gamma, head, sequences, objective, options)
+    options = _without_set(options) if isinstance(gamma, (int, float)) and gamma == 1 else options
     return _reduce(head, sequences, strength, batch.num_items, objective, options)
 
 
@@ -177,7 +182,13 @@ def unlikelihood_loss(head: Head, batch: Batch, alpha: float, options: Options) 
     sequences = _read(head, batch, options)
     objective = Objective("unlikelihood", options.label_smoothing, options.softcap, options.logit_scale)
     strength = torch.full(sequences.targets.shape, float(alpha), device=sequences.targets.device)
+    options = _without_set(options) if alpha == 0 else options
     return _reduce(head, sequences, strength, batch.num_items, objective, options)
+
+
+def _without_set(options: Options) -> Options:
+    """At γ = 1 or α = 0 the set changes nothing but the parts: leave it out where these are not asked for."""
+    return options if options.return_parts else replace(options, discourage=_NOTHING)
 
 
 def check_alpha(alpha: float) -> float:

@@ -37,7 +37,7 @@ def from_logits(logits: Tensor, call: Call, impl: str, inplace: bool) -> Losses:
     flat = fused.tensors(call.rows, members)
     with torch.autocast(logits.device.type, enabled=False):
         out = fused.Logits.apply(  # type: ignore[no-untyped-call]
-            logits, call.total, inplace, fused.settings(members, call.objective), *flat
+            "sparse", logits, call.total, inplace, fused.settings(members, call.objective), *flat
         )
     return Losses(*out)
 
@@ -50,7 +50,7 @@ def from_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None, call: Call,
     flat = fused.tensors(call.rows, members)
     with torch.autocast(hidden.device.type, enabled=False):
         out = fused.Linear.apply(  # type: ignore[no-untyped-call]
-            hidden, weight, bias, call.total, fused.settings(members, call.objective), *flat
+            "chunked", hidden, weight, bias, call.total, fused.settings(members, call.objective), *flat
         )
     return Losses(*out)
 

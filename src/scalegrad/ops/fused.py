@@ -6,22 +6,41 @@ autograd functions that call them.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from scalegrad.ops import chunked, sparse
 from scalegrad.ops.rows import Losses, Objective, Rows, arithmetic_dtype
 from scalegrad.sets import Members
 
 Outputs = tuple[Tensor, Tensor, Tensor, Tensor]  # the fields of Losses; the first may be their weighted total
-Settings = tuple[bool, str, float, float | None, float | None]
+Settings = tuple[bool, bool, str, float, float | None, float | None]
+
+
+IMPLEMENTATIONS = {  # by name: where `fill` is; loaded when used, Triton may not be there
+    "sparse": "scalegrad.ops.sparse",
+    "chunked": "scalegrad.ops.chunked",
+    "triton": "scalegrad.ops.triton_logits",
+    "triton linear": "scalegrad.ops.triton_linear",
+}
+
+
+def _implementation(name: str) -> Any:
+    return importlib.import_module(IMPLEMENTATIONS[name])
 
 
 def settings(members: Members, objective: Objective) -> Settings:
     """What is not a tensor, flat, as the operators take it."""
-    return (members.complement, objective.name, objective.label_smoothing, objective.softcap, objective.logit_scale)
+    return (
+        members.complement,
+        members.own_lines,
+        objective.name,
+        objective.label_smoothing,
+        objective.softcap,
+        objective.logit_scale,
+    )
 
 
 def tensors(rows: Rows, members: Members) -> list[Tensor]:
@@ -29,18 +48,22 @@ def tensors(rows: Rows, members: Members) -> list[Tensor]:
     return [*rows, members.ids, members.line, members.begin, members.end]
 
 
-def _unflatten(flat: list[Tensor], complement: bool, name: str, *numbers: Any) -> tuple[Rows, Members, Objective]:
-    return Rows(*flat[:3]), Members(*flat[3:7], complement), Objective(name, *numbers)  # type: ignore
+def _unflatten(
+    flat: list[Tensor], complement: bool, own_lines: bool, name: str, *numbers: Any
+) -> tuple[Rows, Members, Objective]:
+    return Rows(*flat[:3]), Members(*flat[3:7], complement, own_lines), Objective(name, *numbers)  # type: ignore
 
 
 # ---- operators -------------------------------------------------------------------------------------------------------
 
 
-@torch.library.custom_op("scalegrad::sparse", mutates_args=())
-def _sparse(
+@torch.library.custom_op("scalegrad::rows", mutates_args=())
+def _rows(
+    impl: str,
     logits: Tensor,
     flat: list[Tensor],
     complement: bool,
+    own_lines: bool,
     objective: str,
     label_smoothing: float,
     softcap: float | None,
@@ -48,56 +71,61 @@ def _sparse(
     want_grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     grad = torch.empty_like(logits) if want_grad else None
-    losses = sparse.fill(logits, grad, *_unflatten(flat, complement, objective, label_smoothing, softcap, logit_scale))
+    call = _unflatten(flat, complement, own_lines, objective, label_smoothing, softcap, logit_scale)
+    losses = _implementation(impl).fill(logits, grad, *call)
     return *losses, logits.new_empty(0) if grad is None else grad
 
 
-@_sparse.register_fake
-def _(logits, flat, *settings, **named):  # type: ignore[no-untyped-def]
+@_rows.register_fake
+def _(impl, logits, flat, *settings, **named):  # type: ignore[no-untyped-def]
     want_grad = named["want_grad"] if "want_grad" in named else settings[-1]
     return *_fake_losses(logits), torch.empty_like(logits) if want_grad else logits.new_empty(0)
 
 
-@torch.library.custom_op("scalegrad::sparse_", mutates_args=("logits",))
-def _sparse_inplace(
+@torch.library.custom_op("scalegrad::rows_", mutates_args=("logits",))
+def _rows_inplace(
+    impl: str,
     logits: Tensor,
     flat: list[Tensor],
     complement: bool,
+    own_lines: bool,
     objective: str,
     label_smoothing: float,
     softcap: float | None,
     logit_scale: float | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    call = _unflatten(flat, complement, objective, label_smoothing, softcap, logit_scale)
-    loss, nll, seen_mass, target_seen = sparse.fill(logits, logits, *call)
+    call = _unflatten(flat, complement, own_lines, objective, label_smoothing, softcap, logit_scale)
+    loss, nll, seen_mass, target_seen = _implementation(impl).fill(logits, logits, *call)
     return loss, nll, seen_mass, target_seen
 
 
-@_sparse_inplace.register_fake
-def _(logits, *_, **__):  # type: ignore[no-untyped-def]
+@_rows_inplace.register_fake
+def _(impl, logits, *_, **__):  # type: ignore[no-untyped-def]
     return tuple(_fake_losses(logits))
 
 
-@torch.library.custom_op("scalegrad::chunked", mutates_args=())
-def _chunked(
+@torch.library.custom_op("scalegrad::linear_rows", mutates_args=())
+def _linear_rows(
+    impl: str,
     hidden: Tensor,
     weight: Tensor,
     bias: Tensor | None,
     flat: list[Tensor],
     complement: bool,
+    own_lines: bool,
     objective: str,
     label_smoothing: float,
     softcap: float | None,
     logit_scale: float | None,
     wanted: list[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    call = _unflatten(flat, complement, objective, label_smoothing, softcap, logit_scale)
-    losses, grads = chunked.fill(hidden, weight, bias, *call, (wanted[0], wanted[1], wanted[2]))
-    return *losses, *(hidden.new_empty(0) if grad is None else grad for grad in grads)  # type: ignore[return-value]
+    call = _unflatten(flat, complement, own_lines, objective, label_smoothing, softcap, logit_scale)
+    losses, grads = _implementation(impl).fill(hidden, weight, bias, *call, (wanted[0], wanted[1], wanted[2]))
+    return *losses, *(hidden.new_empty(0) if grad is None else grad for grad in grads)
 
 
-@_chunked.register_fake
-def _(hidden, weight, bias, flat, *settings, **named):  # type: ignore[no-untyped-def]
+@_linear_rows.register_fake
+def _(impl, hidden, weight, bias, flat, *settings, **named):  # type: ignore[no-untyped-def]
     wanted = named["wanted"] if "wanted" in named else settings[-1]
     inputs = zip((hidden, weight, bias), wanted, strict=True)
     grads = [torch.empty_like(x) if want and x is not None else hidden.new_empty(0) for x, want in inputs]
@@ -119,13 +147,15 @@ class Logits(torch.autograd.Function):
     """The weighted total (`total`) or the loss of each row, from logits [N, V]."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, total: bool, inplace: bool, settings: Settings, *flat: Tensor) -> Outputs:
-        want_grad = ctx.needs_input_grad[0]
+    def forward(
+        ctx: Any, impl: str, logits: Tensor, total: bool, inplace: bool, settings: Settings, *flat: Tensor
+    ) -> Outputs:
+        want_grad = ctx.needs_input_grad[1]
         if inplace and want_grad:
-            losses = Losses(*_sparse_inplace(logits, list(flat), *settings))
+            losses = Losses(*_rows_inplace(impl, logits, list(flat), *settings))
             grad = logits
         else:
-            *columns, grad = _sparse(logits, list(flat), *settings, want_grad)
+            *columns, grad = _rows(impl, logits, list(flat), *settings, want_grad)
             losses = Losses(*columns)
         ctx.save_for_backward(grad)
         return _outputs(ctx, losses, flat[2] if total else None)
@@ -134,7 +164,7 @@ class Logits(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         (grad,) = ctx.saved_tensors
-        return _scaled(grad, upstream), *[None] * 10
+        return None, _scaled(grad, upstream), *[None] * 10
 
 
 class Linear(torch.autograd.Function):
@@ -142,12 +172,19 @@ class Linear(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, total: bool, settings: Settings, *flat: Tensor
+        ctx: Any,
+        impl: str,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        total: bool,
+        settings: Settings,
+        *flat: Tensor,
     ) -> Outputs:
-        wanted = list(ctx.needs_input_grad[:3])
-        ctx.total, ctx.settings, ctx.wanted = total, settings, wanted
-        *columns, d_hidden, d_weight, d_bias = _chunked(
-            hidden, weight, bias, list(flat), *settings, wanted if total else [False] * 3
+        wanted = list(ctx.needs_input_grad[1:4])
+        ctx.impl, ctx.total, ctx.settings, ctx.wanted = impl, total, settings, wanted
+        *columns, d_hidden, d_weight, d_bias = _linear_rows(
+            impl, hidden, weight, bias, list(flat), *settings, wanted if total else [False] * 3
         )
         # A row's own upstream gradient is not known yet: then the logits are made again in the backward pass.
         ctx.save_for_backward(*((d_hidden, d_weight, d_bias) if total else (hidden, weight, bias, *flat)))
@@ -164,10 +201,12 @@ class Linear(torch.autograd.Function):
         else:
             hidden, weight, bias, targets, strength, _weight, *members = ctx.saved_tensors
             flat = [targets, strength, upstream.to(strength.dtype), *members]
-            *_losses, d_hidden, d_weight, d_bias = _chunked(hidden, weight, bias, flat, *ctx.settings, ctx.wanted)
+            *_losses, d_hidden, d_weight, d_bias = _linear_rows(
+                ctx.impl, hidden, weight, bias, flat, *ctx.settings, ctx.wanted
+            )
             made = zip((d_hidden, d_weight, d_bias), ctx.wanted, strict=True)
             grads = [grad if want else None for grad, want in made]
-        return *grads, *[None] * 9
+        return None, *grads, *[None] * 9
 
 
 def _outputs(ctx: Any, losses: Losses, weight: Tensor | None) -> Outputs:

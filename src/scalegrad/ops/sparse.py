@@ -109,11 +109,11 @@ class _Workspace:
 
 def _blocks(targets: Tensor, members: Members, size: int) -> Iterator[tuple[int, int, blocks.Listed | None]]:
     """Cut the rows into blocks (a, b) with the tokens listed for them; None where all of them are ignored."""
-    n = len(targets)
+    n, next_use = len(targets), members.next_use()
     if targets.device.type != "cpu":  # looking at values would wait for the device: equal blocks, nothing skipped
         for a in range(0, n, size):
             b = min(a + size, n)
-            yield a, b, _listed(members, a, b, members.ids[members.line[a:b]], 0, members.ids.shape[1])
+            yield a, b, _listed(members, next_use, members.line[a:b], a, b, 0, members.ids.shape[1])
         return
     kept = targets >= 0
     change = kept[1:] != kept[:-1]
@@ -128,10 +128,13 @@ def _blocks(targets: Tensor, members: Members, size: int) -> Iterator[tuple[int,
             b = min(a + size, stop)
             low, high = int(members.begin[a:b].min()), int(members.end[a:b].max())
             lines = members.line[a:b] if members.own_lines else members.line[a : a + 1]
-            yield a, b, _listed(members, a, b, members.ids[lines, low:high], low, high)
+            yield a, b, _listed(members, next_use, lines, a, b, low, high)
 
 
-def _listed(members: Members, a: int, b: int, ids: Tensor, low: int, high: int) -> blocks.Listed:
-    position = torch.arange(low, high, device=ids.device)
-    inside = (position >= members.begin[a:b, None]) & (position < members.end[a:b, None]) & (ids >= 0)
+def _listed(members: Members, next_use: Tensor, lines: Tensor, a: int, b: int, low: int, high: int) -> blocks.Listed:
+    """What rows a to b have listed in the places low to high of the lines (one each, or one for all)."""
+    place = torch.arange(low, high, device=lines.device)
+    begin, end = members.begin[a:b, None], members.end[a:b, None]
+    ids = members.ids[lines, low:high]
+    inside = (place >= begin) & (place < end) & (next_use[lines, low:high] >= end) & (ids >= 0)
     return blocks.Listed(ids.clamp(min=0).long().expand(b - a, -1), inside, members.complement)

@@ -13,27 +13,29 @@ from torch import Tensor
 class Members:
     """The discouraged tokens of N flat rows, as ranges of lists.
 
-    Row n discourages `ids[line[n], begin[n]:end[n]]`, each id once; −1 is a hole and counts for nothing. With
-    `complement` it discourages every other token instead. What has been seen is a prefix of the tokens in order of
-    first use, so one list serves all steps of a sequence; a set without that structure has a list for each row.
+    Row n discourages the ids in `ids[line[n], begin[n]:end[n]]`. An id may stand there more than once, and −1 counts
+    for nothing. With `complement` the row discourages every other token instead. What a step has seen is a prefix of
+    its document, or a window of it, so one list serves all steps of a sequence; a set without that structure has a list
+    for each row.
 
     Every shape follows from the shapes of the input, never from its values: building it neither waits for a GPU nor
     breaks a compiled graph.
     """
 
-    ids: Tensor  # [L, W] int32, distinct within any row's range
+    ids: Tensor  # [L, W] int32
     line: Tensor  # [N] int64
     begin: Tensor  # [N] int64
     end: Tensor  # [N] int64
     complement: bool = False
+    own_lines: bool = False  # line n for row n
 
     @staticmethod
     def of_rows(ids: Tensor) -> Members:
-        """From one list a row, [N, W], repeats allowed and −1 for none."""
-        ids = _distinct(ids.to(torch.int32))
+        """From one list a row, [N, W], −1 for none."""
         n, width = ids.shape
         line = torch.arange(n, device=ids.device)
-        return Members(ids, line, torch.zeros_like(line), torch.full_like(line, width))
+        end = torch.full_like(line, width)
+        return Members(ids.to(torch.int32), line, torch.zeros_like(line), end, own_lines=True)
 
     @staticmethod
     def chosen(entries: Tensor, choice: Tensor) -> Members:
@@ -41,20 +43,27 @@ class Members:
         picked = torch.where(choice, entries[:, None, :], -1)
         return Members.of_rows(picked.flatten(0, 1))
 
-    @property
-    def own_lines(self) -> bool:
-        """Has every row a list of its own (line n for row n)?"""
-        return len(self.ids) == len(self.line)
-
     def take(self, rows: Tensor | slice) -> Members:
         """The same for a part of the rows."""
         begin, end = self.begin[rows], self.end[rows]
         if self.own_lines:
-            return Members(self.ids[rows], torch.arange(len(begin), device=begin.device), begin, end, self.complement)
-        return Members(self.ids, self.line[rows], begin, end, self.complement)
+            line = torch.arange(len(begin), device=begin.device)
+            return replace(self, ids=self.ids[rows], line=line, begin=begin, end=end)
+        return replace(self, line=self.line[rows], begin=begin, end=end)
+
+    def next_use(self) -> Tensor:
+        """[L, W] int64: where the id of each place stands next in its list, W if nowhere.
+
+        A place with `begin <= place < end <= next_use` is the last of its id in that range: these count each id once.
+        """
+        width = self.ids.shape[1]
+        ordered, place = self.ids.sort(dim=1, stable=True)
+        after = torch.full_like(place, width)
+        after[:, :-1] = torch.where(ordered[:, 1:] == ordered[:, :-1], place[:, 1:], width)
+        return torch.empty_like(place).scatter(1, place, after)
 
     def per_row(self) -> Tensor:
-        """[N, W] int32: each row's own list, −1 outside its range."""
+        """[N, W] int32: each row's range of its list, −1 outside it."""
         ids = self.ids[self.line]
         position = torch.arange(ids.shape[1], device=ids.device)
         inside = (position >= self.begin[:, None]) & (position < self.end[:, None])
@@ -108,7 +117,7 @@ def _distinct(ids: Tensor) -> Tensor:
 
 def _merge(a: Members, b: Members, keep: Literal["either", "both", "first only"]) -> Members:
     """Combine two plain sets row by row: sort the two lists together, equal neighbours are in both."""
-    ids = torch.cat([a.per_row(), b.per_row()], 1).long()
+    ids = torch.cat([_distinct(a.per_row()), _distinct(b.per_row())], 1).long()
     second = torch.zeros_like(ids)
     second[:, a.ids.shape[1] :] = 1
     key = torch.where(ids < 0, -1, ids * 2 + second).sort(1, descending=True).values  # the pair (b, a) of an id adjoins
@@ -122,6 +131,4 @@ def _merge(a: Members, b: Members, keep: Literal["either", "both", "first only"]
         "both": twin_after,
         "first only": ~twin_after & ~twin_before & (key % 2 == 0),
     }[keep]
-    line = torch.arange(len(ids), device=ids.device)
-    kept = torch.where(wanted, ids, -1).to(torch.int32)
-    return Members(kept, line, torch.zeros_like(line), torch.full_like(line, ids.shape[1]))
+    return Members.of_rows(torch.where(wanted, ids, -1))
