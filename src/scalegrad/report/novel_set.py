@@ -99,7 +99,7 @@ def novel_set_of_ids(ids: Sequence[int], names: Sequence[str], vocab: int, windo
     place = {i: n for n, i in enumerate(dict.fromkeys(ids))}
     steps = []
     for target, row in zip(ids, members.per_row().tolist(), strict=True):
-        seen = sorted((i for i in row if i >= 0), key=place.__getitem__)
+        seen = sorted({i for i in row if i >= 0}, key=place.__getitem__)
         novel = vocab - len(seen)
         steps.append(Step(name[target], target, target not in seen, len(seen), novel, seen))
     return NovelSet(vocab, window, steps)
