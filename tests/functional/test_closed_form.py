@@ -82,6 +82,22 @@ def test_push_on_all_seen_tokens_together_is_bounded(gamma):
 
 
 @MANY
+@given(seeds, st.sampled_from([0.25, 0.5, 1.0, 1.5, 4.0]))
+def test_unlikelihoods_push_on_its_candidates_is_at_most_alpha(seed, alpha):
+    """Σ_{C∖k} (∇UL − ∇CE) = α·R·(1 − Σ p_c) ≤ α·Σ p_c: bounded, although the loss itself is not."""
+    logits, targets = random_batch(seed)
+    (gradient,) = torch.autograd.grad(SF.unlikelihood(logits, targets, alpha, reduction="sum"), logits)
+    p = logits.detach().softmax(-1)
+    one_hot = torch.nn.functional.one_hot(targets, logits.shape[-1])
+    candidates = seen_mask(targets, logits.shape[-1]) * (1 - one_hot)
+    push = ((gradient - p + one_hot) * candidates).sum(-1)
+    mass = (p * candidates).sum(-1)
+    expected = alpha * (p / (1 - p) * candidates).sum(-1) * (1 - mass)
+    torch.testing.assert_close(push, expected, rtol=1e-8, atol=1e-10)
+    assert bool((push <= alpha * mass + 1e-10).all())
+
+
+@MANY
 @given(seeds, gammas)
 def test_scaled_distribution_sums_to_one_so_its_perplexity_is_one(seed, gamma):
     """exp(−loss) over every possible target of a step is a distribution: exp(mean loss) is a perplexity."""
