@@ -152,7 +152,7 @@ def unlikelihood_kernel(
     first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
     words += program.to(tl.int64) * words_each
     old_line, old_begin, old_end = -1, 0, 0
-    for r in range(ROWS):
+    for r in tl.range(ROWS, disable_licm=True):
         n = first_row + r * ALIKE
         if n < N:
             base = n.to(tl.int64) * stride

@@ -1,1 +1,1 @@
-"""TODO"""
+"""What people look at: figures, tables and texts, built from the numbers the rest of the library computes."""
