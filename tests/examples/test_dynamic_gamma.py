@@ -30,7 +30,7 @@ def test_firm_on_repeats(example):
 
 
 def test_runs_small(example, monkeypatch, capsys):
-    """An untrained model is unsure everywhere (log 300 = 5.7 nats > 5), so γ by entropy is 1 there: MLE to the digit."""
+    """An untrained model is unsure everywhere (log 300 = 5.7 nats > 5), so γ by entropy is 1: MLE to the digit."""
     words = " ".join(f"word{i % 37} and other{i % 11} ." for i in range(2000)) + "\n"
     monkeypatch.setattr(example, "wikitext2", lambda: words)
     monkeypatch.setattr(example, "wikitext103", lambda split: words)

@@ -270,7 +270,8 @@ def _scaled(impl: str, grad: Tensor, upstream: Tensor) -> Tensor:
     if upstream.dim() == 0 and upstream.device.type == "cpu" and upstream.item() == 1:
         return grad
     if impl.startswith("triton"):
-        return _implementation("triton").scale_(grad, upstream)
+        scaled: Tensor = _implementation("triton").scale_(grad, upstream)
+        return scaled
     return grad.mul_(factor)
 
 

@@ -1,7 +1,7 @@
 """Hidden states in, on a GPU: few large chunks of logits, each turned into its own gradient by the fused kernel.
 
-Matrix products on a vocabulary that is no multiple of eight (50,257) run at a quarter of the speed, so the head's weight
-is padded inside with rows of zeros: their logits meet no kernel and their gradients are cut off.
+Matrix products on a vocabulary that is no multiple of eight (50,257) run at a fraction of the speed, so the head's
+weight is padded inside with rows of zeros: their logits meet no kernel and their gradients are cut off.
 """
 
 from __future__ import annotations

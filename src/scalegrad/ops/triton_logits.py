@@ -1,8 +1,8 @@
 """The losses on a GPU: each row of logits is read from memory once, its gradient written once.
 
-A program takes some rows, one after the other. It keeps one bit for each token, set while the token is discouraged, and
-changes only what differs from row to row. Each row is read for its sums and, from the cache, again to write its gradient,
-over the logits themselves where the caller allows it. Exponentials are powers of two: p = 2^(x·log₂e − c) / Σ.
+A program takes some rows, one after the other. It keeps one bit for each token, set while the token is discouraged,
+and changes only what differs from row to row. Each row is read for its sums and, from the cache, again to write its
+gradient, over the logits themselves where the caller allows it. Exponentials are powers of two: 2^(x·log₂e − c).
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from scalegrad.ops.triton_tiles import (
     UNITS,
     WIDTH,
     bits_of,
+    first_change,
     follow,
     has_bit,
     head_slope,
+    load_change,
+    load_row,
     load_tile,
     load_unit,
     load_words,
@@ -35,8 +38,8 @@ from scalegrad.ops.triton_tiles import (
 from scalegrad.ops.triton_unlikelihood import unlikelihood_kernel
 from scalegrad.sets import Members
 
-WARPS = 8
-REGS = 64  # of a thread, with a set: more rows at work hide more waiting than the few spilled registers cost
+WARPS = 16
+REGS = 64  # of a thread, with a set: more would leave fewer rows at work
 ROWS = 8  # a program's; its bits then take 1/128 of the logits' memory in half precision
 
 
@@ -145,118 +148,123 @@ def _scale_grad_kernel(
     first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
     words += program.to(tl.int64) * words_each
     old_line, old_begin, old_end = -1, 0, 0
-    for r in tl.range(ROWS, disable_licm=True):
+    k, row_line, row_begin, row_end = load_row(first_row, N, targets, line, begin, end, SET)
+    change = load_change(ids, ids_stride, row_line, row_begin, row_end, LIST) if SET else 0
+    for r in tl.range(ROWS, disable_licm=True):  # hoisted invariants would cost registers, and these the rows at work
         n = first_row + r * ALIKE
-        if n < N:
-            base = n.to(tl.int64) * stride
-            row = logits + (base // WIDTH) * WIDTH
-            grad_row = grad + (base // WIDTH) * WIDTH
-            lead = (base % WIDTH).to(tl.int32)
-            full = (lead + V) // TILE  # tiles that the row fills to the end
-            k = tl.load(targets + n).to(tl.int32)
-            if k < 0:  # ignored
-                tl.store(out_loss + n, 0.0)
-                tl.store(out_nll + n, 0.0)
-                tl.store(out_mass + n, 0.0)
-                tl.store(out_seen + n, False)
-                if GRAD:
-                    for at in range(0, lead + V, UNIT):
-                        store_unit(grad_row, at, lead, V, tl.zeros([G, WIDTH], tl.float32), True, G, WIDTH)
-            else:
-                target_listed = False
-                if SET:
-                    new_line = tl.load(line + n).to(tl.int32)
-                    new_begin = tl.load(begin + n).to(tl.int32)
-                    new_end = tl.load(end + n).to(tl.int32)
-                    follow(
-                        words, ids, ids_stride, lead, new_line, new_begin, new_end, old_line, old_begin, old_end,
-                        G, WIDTH, UNITS, LIST,
-                    )  # fmt: skip
-                    old_line, old_begin, old_end = new_line, new_begin, new_end
-                    target_listed = has_bit(words, k + lead, G, WIDTH, UNITS)
-                gamma = tl.load(strength + n)
-                x_k = through_head(tl.load(row + lead + k), SOFTCAP, SCALE)
+        base = n.to(tl.int64) * stride
+        row = logits + (base // WIDTH) * WIDTH
+        grad_row = grad + (base // WIDTH) * WIDTH
+        lead = (base % WIDTH).to(tl.int32)
+        full = (lead + V) // TILE  # tiles that the row fills to the end
+        next_k, next_line, next_begin, next_end = load_row(n + ALIKE, N, targets, line, begin, end, SET)
+        if k == -1:  # ignored
+            tl.store(out_loss + n, 0.0)
+            tl.store(out_nll + n, 0.0)
+            tl.store(out_mass + n, 0.0)
+            tl.store(out_seen + n, False)
+            if GRAD:
+                for at in range(0, lead + V, UNIT):
+                    store_unit(grad_row, at, lead, V, tl.zeros([G, WIDTH], tl.float32), True, G, WIDTH)
+        if k >= 0:
+            target_listed = False
+            if SET:
+                follow(
+                    words, ids, ids_stride, lead, row_line, row_begin, row_end, old_line, old_begin, old_end, change,
+                    G, WIDTH, UNITS, LIST,
+                )  # fmt: skip
+                old_line, old_begin, old_end = row_line, row_begin, row_end
+                target_listed = has_bit(words, k + lead, G, WIDTH, UNITS)
+            gamma = tl.load(strength + n)
+            x_k = through_head(tl.load(row + lead + k), SOFTCAP, SCALE)
 
-                # Each thread sums over its columns, relative to its own running maximum 2^c.
-                c = tl.full([G, 1], LOWEST, tl.float32)
-                mass = tl.zeros([G, 1], tl.float32)
-                listed, plain = mass, mass
-                if full > 0:
-                    c, mass, listed, plain = _add_tile(
-                        row, words, 0, lead, V, c, mass, listed, plain,
-                        True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+            # Each thread sums over its columns, relative to its own running maximum 2^c.
+            c = tl.full([G, 1], LOWEST, tl.float32)
+            mass = tl.zeros([G, 1], tl.float32)
+            listed, plain = mass, mass
+            if full > 0:
+                c, mass, listed, plain = _add_tile(
+                    row, words, 0, lead, V, c, mass, listed, plain,
+                    True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                )  # fmt: skip
+            for i in range(1, full):
+                c, mass, listed, plain = _add_tile(
+                    row, words, i, lead, V, c, mass, listed, plain,
+                    False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                )  # fmt: skip
+            for at in range(full * TILE, lead + V, UNIT):
+                c, mass, listed, plain = _add_tail(
+                    row, words, at, full, lead, V, c, mass, listed, plain,
+                    SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                )  # fmt: skip
+            if SET:
+                first = first_change(next_line, next_begin, old_line, old_begin, old_end)
+                change = load_change(ids, ids_stride, next_line, first, next_end, LIST)
+            highest = tl.max(c)
+            fade = tl.exp2(c - highest)
+            all_mass = tl.sum(mass * fade)
+            list_mass = tl.sum(listed * fade)
+            rest_mass = all_mass - list_mass
+
+            # Eq. 4: novel tokens count γ times, discouraged ones once.
+            seen = target_listed
+            seen_mass = list_mass
+            list_scale, rest_scale = 1.0, gamma
+            if COMPLEMENT:
+                seen = target_listed == 0
+                seen_mass = rest_mass
+                list_scale, rest_scale = gamma, 1.0
+            total = list_scale * list_mass + rest_scale * rest_mass
+            k_scale = tl.where(seen, 1.0, gamma)
+            to_target = -tl.fma(x_k, LOG2E, -highest)  # how far the target stands below the top, in powers of two
+            loss = (to_target + tl.log2(total) - tl.log2(k_scale)) * LN2
+            if SMOOTH:
+                count = tl.zeros([G, 1], tl.int32)
+                if SET:
+                    for i in range(full + 1):
+                        word = load_words(words, i, G)
+                        count += tl.sum((word >> tl.arange(0, 32)[None, :]) & 1, 1, keep_dims=True)
+                share = tl.sum(count) / V
+                novel = share if COMPLEMENT else 1 - share
+                to_mean = -tl.fma(tl.sum(plain) / V, LOG2E, -highest)
+                uniform = (to_mean + tl.log2(total) - novel * tl.log2(gamma)) * LN2
+                loss = (1 - smoothing) * loss + smoothing * uniform
+            tl.store(out_loss + n, loss)
+            tl.store(out_nll + n, (to_target + tl.log2(all_mass)) * LN2)
+            tl.store(out_mass + n, seen_mass / all_mass)
+            tl.store(out_seen + n, seen)
+
+            if GRAD:  # Eq. 6: p̃ − q
+                w = tl.load(weight + n)
+                on = list_scale / total * w
+                off = rest_scale / total * w
+                floor = smoothing / V * w
+                for at in range(full * TILE, lead + V, UNIT):
+                    word = load_words(words, full, G) if SET else 0
+                    x = load_unit(row, at, lead, V, False, True, SOFTCAP, SCALE, G, WIDTH)
+                    _write_unit(
+                        grad_row, at, lead, V, x, highest, word, (at // UNIT) % UNITS, on, off, floor,
+                        True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
                     )  # fmt: skip
-                for i in range(1, full):
-                    c, mass, listed, plain = _add_tile(
-                        row, words, i, lead, V, c, mass, listed, plain,
+                for i in range(1, full):  # backwards: what was read last is still near
+                    _write_tile(
+                        row, grad_row, words, full - i, lead, V, highest, on, off, floor,
                         False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                     )  # fmt: skip
-                for at in range(full * TILE, lead + V, UNIT):
-                    c, mass, listed, plain = _add_tail(
-                        row, words, at, full, lead, V, c, mass, listed, plain,
-                        SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                if full > 0:
+                    _write_tile(
+                        row, grad_row, words, 0, lead, V, highest, on, off, floor,
+                        True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                     )  # fmt: skip
-                highest = tl.max(c)
-                fade = tl.exp2(c - highest)
-                all_mass = tl.sum(mass * fade)
-                list_mass = tl.sum(listed * fade)
-                rest_mass = all_mass - list_mass
-
-                # Eq. 4: novel tokens count γ times, discouraged ones once.
-                seen = target_listed
-                seen_mass = list_mass
-                list_scale, rest_scale = 1.0, gamma
-                if COMPLEMENT:
-                    seen = target_listed == 0
-                    seen_mass = rest_mass
-                    list_scale, rest_scale = gamma, 1.0
-                total = list_scale * list_mass + rest_scale * rest_mass
-                k_scale = tl.where(seen, 1.0, gamma)
-                to_target = -tl.fma(x_k, LOG2E, -highest)  # how far the target stands below the top, in powers of two
-                loss = (to_target + tl.log2(total) - tl.log2(k_scale)) * LN2
+                tl.debug_barrier()  # the target's gradient is made once, in float32, over what its unit wrote
+                g_k = tl.exp2(-to_target) * (k_scale / total * w) - (1 - smoothing) * w
                 if SMOOTH:
-                    count = tl.zeros([G, 1], tl.int32)
-                    if SET:
-                        for i in range(0, full + 1):
-                            word = load_words(words, i, G)
-                            count += tl.sum((word >> tl.arange(0, 32)[None, :]) & 1, 1, keep_dims=True)
-                    share = tl.sum(count) / V
-                    novel = share if COMPLEMENT else 1 - share
-                    to_mean = -tl.fma(tl.sum(plain) / V, LOG2E, -highest)
-                    uniform = (to_mean + tl.log2(total) - novel * tl.log2(gamma)) * LN2
-                    loss = (1 - smoothing) * loss + smoothing * uniform
-                tl.store(out_loss + n, loss)
-                tl.store(out_nll + n, (to_target + tl.log2(all_mass)) * LN2)
-                tl.store(out_mass + n, seen_mass / all_mass)
-                tl.store(out_seen + n, seen)
-
-                if GRAD:  # Eq. 6: p̃ − q
-                    w = tl.load(weight + n)
-                    on = list_scale / total * w
-                    off = rest_scale / total * w
-                    floor = smoothing / V * w
-                    for at in range(full * TILE, lead + V, UNIT):
-                        word = load_words(words, full, G) if SET else 0
-                        x = load_unit(row, at, lead, V, False, True, SOFTCAP, SCALE, G, WIDTH)
-                        _write_unit(
-                            grad_row, at, lead, V, x, highest, word, (at // UNIT) % UNITS, on, off, floor,
-                            True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
-                        )  # fmt: skip
-                    for i in range(1, full):  # backwards: what was read last is still near
-                        _write_tile(
-                            row, grad_row, words, full - i, lead, V, highest, on, off, floor,
-                            False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                        )  # fmt: skip
-                    if full > 0:
-                        _write_tile(
-                            row, grad_row, words, 0, lead, V, highest, on, off, floor,
-                            True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                        )  # fmt: skip
-                    tl.debug_barrier()  # the target's gradient is made once, in float32, over what its unit wrote
-                    g_k = tl.exp2(-to_target) * (k_scale / total * w) - (1 - smoothing) * w
-                    if SMOOTH:
-                        g_k -= floor
-                    tl.store(grad_row + lead + k, head_slope(g_k, x_k, SOFTCAP, SCALE).to(grad.dtype.element_ty))
+                    g_k -= floor
+                tl.store(grad_row + lead + k, head_slope(g_k, x_k, SOFTCAP, SCALE).to(grad.dtype.element_ty))
+        elif SET:
+            first = first_change(next_line, next_begin, old_line, old_begin, old_end)
+            change = load_change(ids, ids_stride, next_line, first, next_end, LIST)
+        k, row_line, row_begin, row_end = next_k, next_line, next_begin, next_end
 
 
 def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, objective: Objective) -> Losses:
@@ -281,10 +289,8 @@ def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obje
     group = 32 * WARPS
     words_each = ((vocab + WIDTH - 1) // (group * WIDTH * UNITS) + 1) * group
     words = torch.zeros(programs * words_each if has_set else 1, dtype=torch.int32, device=logits.device)
-    out = Losses(
-        *(torch.empty(n, dtype=torch.float32, device=logits.device) for _ in range(3)),
-        torch.empty(n, dtype=torch.bool, device=logits.device),
-    )
+    loss, nll, mass = (torch.empty(n, dtype=torch.float32, device=logits.device) for _ in range(3))
+    out = Losses(loss, nll, mass, torch.empty(n, dtype=torch.bool, device=logits.device))
     if n == 0:
         return out
     ids = members.ids.contiguous()

@@ -1,11 +1,11 @@
 """What the kernels share: a row of logits as tiles, and one bit a token for what is discouraged.
 
-A thread reads `WIDTH` neighbouring columns at once, 16 bytes of half precision. All threads together read a *unit*; four
-units are a *tile*, so that four reads are under way at a time, and the 32 bits of a thread's columns are one word.
+A thread reads `WIDTH` neighbouring columns at once, 16 bytes of half precision. All threads together read a *unit*;
+four units are a *tile*, so that four reads are under way at a time, and the 32 bits of a thread's columns are one word.
 
-A row of an odd vocabulary (50,257) starts at an odd address, where wide reads are impossible. So the start moves back to the
-last address that allows them, `lead` columns before the row, and everything is counted from there: columns, tiles, bits.
-Only the units at the two ends then need a mask.
+A row of an odd vocabulary (50,257) starts at an odd address, where wide reads are impossible. So the start moves back
+to the last address that allows them, `lead` columns before the row, and everything is counted from there: columns, tiles,
+bits. Only the units at the two ends then need a mask.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def unit_columns(G: tl.constexpr, WIDTH: tl.constexpr):
 @triton.jit
 def load_unit(
     row, at, lead, V,
-    AGAIN: tl.constexpr, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr,
+    AGAIN: tl.constexpr, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Logits of the unit that starts at column `at`, after the model's head; LOWEST outside the row.
 
@@ -128,32 +129,60 @@ def has_bit(words, column, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.const
 
 
 @triton.jit
-def mark(
-    words, ids, lead, first, stop,
-    SET: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
-):  # fmt: skip
-    """Set the bits of `ids[first:stop]`, or clear the words they stand in."""
+def clear(words, ids, lead, first, stop, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr):
+    """Clear the words that the tokens `ids[first:stop]` stand in: all that were set."""
     for start in range(first, stop, LIST):
         place = start + tl.arange(0, LIST)
         token = tl.load(ids + place, mask=place < stop, other=-1)
-        word, bit = place_of(token + lead, G, WIDTH, UNITS)
-        if SET:
-            tl.atomic_or(words + word, tl.full([LIST], 1, tl.int32) << bit, mask=token >= 0, sem="relaxed")
-        else:
-            tl.store(words + word, 0, mask=token >= 0)
+        word, _ = place_of(token + lead, G, WIDTH, UNITS)
+        tl.store(words + word, 0, mask=token >= 0)
+
+
+@triton.jit
+def mark(words, token, lead, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr):
+    """Set the bits of these tokens; −1 counts for nothing."""
+    word, bit = place_of(token + lead, G, WIDTH, UNITS)
+    tl.atomic_or(words + word, tl.full([LIST], 1, tl.int32) << bit, mask=token >= 0, sem="relaxed")
+
+
+@triton.jit
+def load_row(n, N, targets, line, begin, end, SET: tl.constexpr):
+    """Row n's target (−1 ignored, −2 beyond the last row) and the range of its list."""
+    k = tl.load(targets + n, mask=n < N, other=-2).to(tl.int32)
+    if SET:
+        return (
+            k,
+            tl.load(line + n, mask=n < N, other=0).to(tl.int32),
+            tl.load(begin + n, mask=n < N, other=0).to(tl.int32),
+            tl.load(end + n, mask=n < N, other=0).to(tl.int32),
+        )
+    return k, k, k, k
+
+
+@triton.jit
+def first_change(line, begin, old_line, old_begin, old_end):
+    """Where a row's list goes beyond what the bits hold already: usually after the row before."""
+    return tl.where((line == old_line) & (begin == old_begin), old_end, begin)
+
+
+@triton.jit
+def load_change(ids, ids_stride, line, first, end, LIST: tl.constexpr):
+    """The first tokens of the change, read ahead so that nothing waits for them."""
+    place = first + tl.arange(0, LIST)
+    return tl.load(ids + line.to(tl.int64) * ids_stride + place, mask=place < end, other=-1)
 
 
 @triton.jit
 def follow(
-    words, ids, ids_stride, lead, line, begin, end, old_line, old_begin, old_end,
+    words, ids, ids_stride, lead, line, begin, end, old_line, old_begin, old_end, change,
     G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
 ):  # fmt: skip
     """Bring the bits from the set of the row before to that of this row: usually a few tokens more."""
-    first = begin
-    if (line == old_line) & (begin == old_begin):
-        first = old_end
-    elif old_line >= 0:
-        mark(words, ids + old_line.to(tl.int64) * ids_stride, lead, old_begin, old_end, False, G, WIDTH, UNITS, LIST)
+    first = first_change(line, begin, old_line, old_begin, old_end)
+    if (old_line >= 0) & ((line != old_line) | (begin != old_begin)):
+        clear(words, ids + old_line.to(tl.int64) * ids_stride, lead, old_begin, old_end, G, WIDTH, UNITS, LIST)
         tl.debug_barrier()
-    mark(words, ids + line.to(tl.int64) * ids_stride, lead, first, end, True, G, WIDTH, UNITS, LIST)
+    mark(words, change, lead, G, WIDTH, UNITS, LIST)
+    for start in range(first + LIST, end, LIST):
+        mark(words, load_change(ids, ids_stride, line, start, end, LIST), lead, G, WIDTH, UNITS, LIST)
     tl.debug_barrier()

@@ -14,9 +14,11 @@ from scalegrad.ops.triton_tiles import (
     LOG2E,
     LOWEST,
     bits_of,
+    first_change,
     follow,
     has_bit,
     head_slope,
+    load_change,
     load_tile,
     load_unit,
     load_words,
@@ -127,10 +129,9 @@ def _flip(words, column, SET: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr
     """Set or clear the bit of one column."""
     word, bit = place_of(column, G, WIDTH, UNITS)
     mask = tl.full([], 1, tl.int32) << bit
-    if SET:
-        tl.atomic_or(words + word, mask, sem="relaxed")
-    else:
-        tl.atomic_and(words + word, ~mask, sem="relaxed")
+    old = tl.load(words + word, cache_modifier=".cg")
+    tl.debug_barrier()
+    tl.store(words + word, old | mask if SET else old & ~mask)
     tl.debug_barrier()
 
 
@@ -173,8 +174,10 @@ def unlikelihood_kernel(
                 new_line = tl.load(line + n).to(tl.int32)
                 new_begin = tl.load(begin + n).to(tl.int32)
                 new_end = tl.load(end + n).to(tl.int32)
+                first = first_change(new_line, new_begin, old_line, old_begin, old_end)
+                change = load_change(ids, ids_stride, new_line, first, new_end, LIST)
                 follow(
-                    words, ids, ids_stride, lead, new_line, new_begin, new_end, old_line, old_begin, old_end,
+                    words, ids, ids_stride, lead, new_line, new_begin, new_end, old_line, old_begin, old_end, change,
                     G, WIDTH, UNITS, LIST,
                 )  # fmt: skip
                 old_line, old_begin, old_end = new_line, new_begin, new_end
@@ -273,7 +276,8 @@ def unlikelihood_kernel(
                         word = load_words(words, full, G)
                         x = load_unit(row, at, lead, V, False, True, SOFTCAP, SCALE, G, WIDTH)
                         _write_unit(
-                            grad_row, at, lead, V, x, word, (at // UNIT) % UNITS, second, to_p, factor, alpha * w, floor,
+                            grad_row, at, lead, V, x, word, (at // UNIT) % UNITS, second, to_p, factor, alpha * w,
+                            floor,
                             True, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
                         )  # fmt: skip
                     tl.debug_barrier()
