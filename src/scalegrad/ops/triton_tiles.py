@@ -4,8 +4,8 @@ A thread reads `WIDTH` neighbouring columns at once, 16 bytes of half precision.
 four units are a *tile*, so that four reads are under way at a time, and the 32 bits of a thread's columns are one word.
 
 A row of an odd vocabulary (50,257) starts at an odd address, where wide reads are impossible. So the start moves back
-to the last address that allows them, `lead` columns before the row, and everything is counted from there: columns, tiles,
-bits. Only the units at the two ends then need a mask.
+to the last address that allows them, `lead` columns before the row, and everything is counted from there: columns,
+tiles, bits. Only the units at the two ends then need a mask.
 """
 
 from __future__ import annotations
