@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class WordCoder:
         self.pieces: dict[str, int] = numbering()  # the distinct items of text.split(' ') so far
         self._words: dict[str, int] = numbering()
         self._first: Ints = np.empty(0, np.int64)  # [pieces] where a piece's words start in _ids
-        self._count: Ints = np.empty(0, np.int64)  # [pieces] how many words it has
+        self._sizes: Ints = np.empty(0, np.int64)  # [pieces] how many words it has
         self._ids: Ints = np.empty(0, np.int64)
 
     def encode(self, texts: Iterable[str]) -> CodedTexts:
@@ -89,9 +89,9 @@ class WordCoder:
         if len(self.pieces) > known:
             self._take_apart(known)
         pieces = np.array(flat, np.int64)
-        count = self._count[pieces]
-        after = np.cumsum(count)
-        at = np.repeat(self._first[pieces] - after + count, count)
+        sizes = self._sizes[pieces]
+        after = np.cumsum(sizes)
+        at = np.repeat(self._first[pieces] - after + sizes, sizes)
         at += np.arange(len(at))
         lengths = np.diff(np.concatenate([[0], after])[np.array(ends)])
         return CodedTexts(self._ids[at], np.repeat(np.arange(len(lengths)), lengths), lengths, len(self._words))
@@ -99,25 +99,23 @@ class WordCoder:
     def _take_apart(self, known: int) -> None:
         """Find the words of the pieces after the first `known` ones."""
         new: list[str] = []
-        count = np.empty(len(self.pieces) - known, np.int64)
+        sizes = np.empty(len(self.pieces) - known, np.int64)
         for index, piece in enumerate(islice(self.pieces, known, None)):
             before = len(new)
             if piece.isalnum():  # a single word, without asking the pattern
                 new.append(piece)
             else:
                 new += WORD.findall(piece)
-            count[index] = len(new) - before
+            sizes[index] = len(new) - before
         ids = list(map(self._words.__getitem__, new))
-        self._first = np.concatenate([self._first, len(self._ids) + np.cumsum(count) - count])
-        self._count = np.concatenate([self._count, count])
+        self._first = np.concatenate([self._first, len(self._ids) + np.cumsum(sizes) - sizes])
+        self._sizes = np.concatenate([self._sizes, sizes])
         self._ids = np.concatenate([self._ids, np.array(ids, np.int64)])
 
 
 def numbering() -> dict[str, int]:
     """A dictionary that gives each new key the next number: what `d[key]` costs is one lookup, with no test."""
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    return numbers
+    return defaultdict(count().__next__)
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:
