@@ -74,10 +74,12 @@ def test_equals_of_numbers_that_meet_in_one_slot() -> None:
 
 
 @given(st.lists(texts_of_few_letters, max_size=12), st.integers(1, 30))
-def test_batches_keep_order_and_stay_small(texts: list[str], pieces: int) -> None:
+def test_batches_keep_order_and_stay_small(texts: list[str], characters: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BATCH_PIECES", pieces)
+        patch.setattr(module, "BATCH_CHARACTERS", characters)
         cut = list(batches(iter(texts)))
     assert [text for batch in cut for text in batch] == texts
     for batch in cut:
-        assert sum(len(text.split(" ")) for text in batch[:-1]) < pieces
+        assert sum(len(text) + 1 for text in batch[:-1]) < characters
+    for batch in cut[:-1]:
+        assert sum(len(text) + 1 for text in batch) >= characters

@@ -15,8 +15,8 @@ Ints = NDArray[np.int64]
 
 WORD = re.compile(r"\w+|[^\w\s]|\n")
 
-# A batch holds about this many space-separated pieces, which keeps its arrays in the cache: about 1 MiB each.
-BATCH_PIECES = 1 << 17
+# A batch holds about this many characters, which keeps its arrays in the cache: about 1 MiB each for English.
+BATCH_CHARACTERS = 1 << 19
 # A coder forgets its pieces once it knows this many, so that a stream of any length fits in memory.
 KNOWN_PIECES = 1 << 18
 
@@ -99,16 +99,16 @@ class WordCoder:
     def _take_apart(self, known: int) -> None:
         """Find the words of the pieces after the first `known` ones."""
         new: list[str] = []
-        sizes = np.empty(len(self.pieces) - known, np.int64)
-        for index, piece in enumerate(islice(self.pieces, known, None)):
-            before = len(new)
+        ends = [0]
+        for piece in islice(self.pieces, known, None):
             if piece.isalnum():  # a single word, without asking the pattern
                 new.append(piece)
             else:
                 new += WORD.findall(piece)
-            sizes[index] = len(new) - before
+            ends.append(len(new))
+        sizes = np.diff(ends)
         ids = list(map(self._words.__getitem__, new))
-        self._first = np.concatenate([self._first, len(self._ids) + np.cumsum(sizes) - sizes])
+        self._first = np.concatenate([self._first, len(self._ids) + np.array(ends[:-1])])
         self._sizes = np.concatenate([self._sizes, sizes])
         self._ids = np.concatenate([self._ids, np.array(ids, np.int64)])
 
@@ -119,15 +119,15 @@ def numbering() -> dict[str, int]:
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Cut a stream of texts into lists of about `BATCH_PIECES` space-separated pieces."""
+    """Cut a stream of texts into lists of about `BATCH_CHARACTERS` characters."""
     batch: list[str] = []
-    room = BATCH_PIECES
+    room = BATCH_CHARACTERS
     for text in texts:
         batch.append(text)
-        room -= text.count(" ") + 1
+        room -= len(text) + 1
         if room <= 0:
             yield batch
-            batch, room = [], BATCH_PIECES
+            batch, room = [], BATCH_CHARACTERS
     if batch:
         yield batch
 
