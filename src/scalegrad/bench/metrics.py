@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scalegrad.bench.record import hardware, print_table, save
-from scalegrad.bench.runner import Measurement, WrongResult, compare
+from scalegrad.bench.clock import Contender, CpuClock
+from scalegrad.bench.record import Result, about, lines, print_table, save
+from scalegrad.bench.runner import WrongResult, compare
 from scalegrad.metrics import next_token, repetition_per_text
 
 Ids = NDArray[np.int64]
+Figures = Mapping[str, float] | Mapping[str, Sequence[float]]
 
+BOUND = 1e-12  # of an error
 WINDOWS = (16, 32, 128)
 VOCAB, CHUNK = 50_257, 1024
 
@@ -91,56 +96,63 @@ def sets_of_zips(texts: list[str]) -> dict[str, list[float]]:
     return values
 
 
-def _same(expected: dict[str, list[float]] | dict[str, float]) -> Callable[[str, object], None]:
-    """No speed counts for a wrong figure."""
-
-    def check(name: str, result: object) -> None:
-        assert isinstance(result, dict)
-        error = max(float(np.abs(np.subtract(result[key], value)).max()) for key, value in expected.items())
-        if error > 1e-12:
-            raise WrongResult(f"{name}: a figure errs by {error:.1e}")
-
-    return check
+def _error(expected: Figures, name: str, result: Figures) -> float:
+    """The largest error over its bound: no speed counts for a wrong figure."""
+    error = max(float(np.abs(np.subtract(result[key], value)).max()) for key, value in expected.items())
+    if error > BOUND:
+        raise WrongResult(f"{name}: a figure errs by {error:.1e}", error / BOUND)
+    return error / BOUND
 
 
-def run(scale: float = 1.0, rounds: int = 5) -> list[Measurement]:
+def measure(scale: float = 1.0, rounds: int = 7) -> Iterator[Result]:
     """Ten million ids, one million (with the slow loop), and 20,000 texts; `scale` makes all of them smaller."""
-    table: list[Measurement] = []
     for count, loops in ((10_000_000, (latest_places,)), (1_000_000, (latest_places, slices))):
-        guesses, golds = some_ids(max(CHUNK, int(count * scale)))
-        contenders: dict[str, Callable[[], object]] = {"scalegrad": partial(next_token, guesses, golds, WINDOWS)}
-        contenders |= {f"loop, {_title(loop)}": partial(loop, guesses, golds) for loop in loops}
-        few = {name: 1 for name in contenders if name != "scalegrad"}
-        check = _same(latest_places(guesses, golds))
-        table += compare(f"Rep/16, /32, /128 of {golds.size:,} ids", contenders, check=check, rounds=rounds, few=few)
+        ids = some_ids(max(CHUNK, int(count * scale)))
+        contenders = [Contender("scalegrad", partial(next_token, *ids, WINDOWS))]
+        contenders += [Contender(_title(loop), partial(loop, *ids)) for loop in loops]
+        check = partial(_error, latest_places(*ids))
+        case = f"Rep/16, /32, /128 of {ids[0].size:,} ids"
+        yield {"case": case}, compare(contenders, CpuClock(), check=check, rounds=rounds)
     texts = some_texts(max(1, int(20_000 * scale)))
     expected = sets_of_tuples(texts)
-    title = f"Rep-1 … Rep-4 of {len(texts):,} texts (Rep-1 {np.mean(expected['rep_1']):.3f})"
-    contenders = {"scalegrad": partial(repetition_per_text, texts)}
-    contenders |= {f"loop, {_title(loop)}": partial(loop, texts) for loop in (sets_of_zips, sets_of_tuples)}
-    return table + compare(title, contenders, check=_same(expected), rounds=rounds)
+    contenders = [Contender("scalegrad", partial(repetition_per_text, texts))]
+    contenders += [Contender(_title(loop), partial(loop, texts)) for loop in (sets_of_zips, sets_of_tuples)]
+    case = f"Rep-1 … Rep-4 of {len(texts):,} texts (Rep-1 {np.mean(expected['rep_1']):.3f})"
+    yield {"case": case}, compare(contenders, CpuClock(), check=partial(_error, expected), rounds=rounds)
 
 
 def _title(loop: Callable[..., object]) -> str:
-    return loop.__name__.replace("_", " ")
+    return f"loop, {loop.__name__.replace('_', ' ')}"
 
 
 def main(argv: list[str]) -> None:
     """Print the tables and store them."""
-    parser = argparse.ArgumentParser(prog="python -m scalegrad.bench metrics", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m scalegrad.bench metrics",
+        description=__doc__,
+        epilog="example: python -m scalegrad.bench metrics --scale 0.1",
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="less than 1 for a quicker look (default: 1)")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/metrics.csv"), help="where the results go")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     args = parser.parse_args(argv)
-    print(f"{hardware()}, numpy {np.__version__}; loops over ids run once, the rest {args.rounds} times in turns")
-    table = run(args.scale, args.rounds)
-    for case in dict.fromkeys(row.case for row in table):
-        print_table(case, [row for row in table if row.case == case])
-    save(args.out, table, numpy=np.__version__)
-    print(f"\nstored in {args.out}")
+    if args.scale <= 0:
+        raise ValueError(f"--scale must be above 0, not {args.scale}")
+    facts = {**about("cpu"), "numpy": np.__version__}
+    if not args.json:
+        print(f"{facts['hardware']}, numpy {np.__version__}; median of {args.rounds} in turns")
+    results = list[Result]()
+    for result in measure(args.scale, args.rounds):
+        results.append(result)
+        if not args.json:
+            print_table(str(result[0]["case"]), result[1])
+    save(args.out, lines(results), facts)
+    if args.json:
+        print(json.dumps({"about": facts, "rows": lines(results)}, indent=2, ensure_ascii=False))
+    else:
+        print(f"stored in {args.out}")
 
 
 if __name__ == "__main__":
-    import sys
-
     main(sys.argv[1:])
