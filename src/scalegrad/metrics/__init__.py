@@ -1,5 +1,11 @@
 """What the paper measures, and the field's other standard figures: pure functions on ids, texts or per-token losses."""
 
+# ruff: noqa: E402
+
+from scalegrad._extras import need
+
+need("numpy", extra="measure")  # said once, before any module of the package wants it
+
 from scalegrad.metrics.agreement import cohen_kappa, gwet_ac1, krippendorff_alpha, percentage_agreement, win_rate
 from scalegrad.metrics.captions import caption_words, cider, cider_d, cider_d_per_text, cider_per_text
 from scalegrad.metrics.likelihood import bits_per_byte, calibrated_perplexity, perplexity

@@ -106,8 +106,8 @@ def repetition(texts: Iterable[str]) -> dict[str, float]:
     {'rep_1': 0.4583333333333333, 'rep_2': 0.3333333333333333, 'rep_3': 0.25, 'rep_4': 0.0, 'uniq_w': 7, 'n_texts': 2}
     """
     counter = RepetitionCounter()
-    for batch in batches(checked_texts(texts)):
-        counter.add(batch)
+    for batch in batches(checked_texts(texts)):  # not `add`, which would keep the figures of every text
+        counter._add_batch(batch)
     return counter.result()
 
 

@@ -28,9 +28,8 @@ def distinct_n(texts: Iterable[str], n: int = 2) -> float:
     ngrams = int(np.maximum(coded.lengths - n + 1, 0).sum())
     if ngrams == 0:
         return float("nan")
-    *_, (_, code) = repeated_ngrams(coded.ids, coded.text, n)
-    repeats = len(code) - (int(code[-1]) + 1 if len(code) else 0)
-    return 1 - repeats / ngrams
+    *_, (place, equal) = repeated_ngrams(coded.ids, coded.text, n)
+    return 1 - int(np.count_nonzero(place != equal)) / ngrams
 
 
 def diversity(texts: Iterable[str]) -> float:
@@ -88,7 +87,7 @@ def self_bleu(texts: Iterable[str], longest: int = 4) -> float:
 
     High means that the texts resemble each other. BLEU is the sentence's: geometric mean of clipped n-gram precisions
     for n = 1 … `longest`, a precision without any match counting as .1 match, times the brevity penalty for the closest
-    length. Texts with fewer than `longest` words take no part; NaN for fewer than two texts.
+    length; 0 where no word matches. Texts with fewer than `longest` words take no part; NaN for fewer than two texts.
 
     >>> round(self_bleu(["a b c d e", "a b c d f"]), 6)  # (4/5 · 3/4 · 2/3 · 1/2)^¼, both ways
     0.66874
@@ -104,35 +103,33 @@ def self_bleu(texts: Iterable[str], longest: int = 4) -> float:
     ids, text, total = coded.ids[chosen], coded.text[chosen], total[:, takes_part]
     matches = np.stack(
         [
-            np.bincount(*_clipped_matches(text[position], code), minlength=len(coded.lengths))[takes_part]
-            for position, code in repeated_ngrams(ids, text, longest)
+            np.bincount(*_clipped_matches(text[place], equal), minlength=len(coded.lengths))[takes_part]
+            for place, equal in repeated_ngrams(ids, text, longest)
         ]
     )
     precision = np.where(matches > 0, matches, 0.1) / total
     lengths = coded.lengths[takes_part]
     brevity = np.minimum(0.0, 1 - _closest_other(lengths) / lengths)
-    return float(np.exp(np.log(precision).mean(axis=0) + brevity).mean())
+    scores = np.exp(np.log(precision).mean(axis=0) + brevity)
+    return float(np.where(matches[0] > 0, scores, 0.0).mean())
 
 
-def _clipped_matches(text: Ints, code: Ints) -> tuple[Ints, Floats]:
+def _clipped_matches(text: Ints, ngram: Ints) -> tuple[Ints, Floats]:
     """For each text and each of its n-grams: the text, and how many of them some other text matches.
 
     The best reference for an n-gram is the text that says it most often, or the second for that text itself.
     """
-    if not len(code):
-        return code, np.empty(0)
+    if not len(ngram):
+        return ngram, np.empty(0)
     texts = int(text.max()) + 1
-    pair, count = np.unique(code * texts + text, return_counts=True)
-    code, text = pair // texts, pair % texts
-    order = np.lexsort((-count, code))
-    code, text, count = code[order], text[order], count[order]
-    is_best = np.concatenate([[True], code[1:] != code[:-1]])
-    best = np.flatnonzero(is_best)
-    runner_up = np.minimum(best + 1, len(code) - 1)
-    second = np.where(code[runner_up] == code[best], count[runner_up], 0)
-    second[best == runner_up] = 0
-    reference = np.where(is_best, second[code], count[best][code])
-    return text, np.minimum(count, reference).astype(np.float64)
+    pair, count = np.unique(ngram * texts + text, return_counts=True)
+    order = np.lexsort((-count, pair // texts))
+    pair, count = pair[order], count[order]
+    new = np.diff(pair // texts, prepend=-1) != 0  # the text that says the n-gram most often
+    best = np.flatnonzero(new)
+    after = np.append(count, 0)[best + 1] * ~np.append(new, True)[best + 1]  # the second, or 0 where there is none
+    reference = np.where(new, after[np.cumsum(new) - 1], count[best][np.cumsum(new) - 1])
+    return pair % texts, np.minimum(count, reference).astype(np.float64)
 
 
 def _closest_other(lengths: Ints) -> Ints:

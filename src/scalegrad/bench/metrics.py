@@ -1,0 +1,158 @@
+"""Rep/l and Rep-n beside loops in plain Python: `python -m scalegrad.bench metrics`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalegrad.bench.clock import Contender, CpuClock
+from scalegrad.bench.record import Result, about, lines, print_table, save
+from scalegrad.bench.runner import WrongResult, compare
+from scalegrad.metrics import next_token, repetition_per_text
+
+Ids = NDArray[np.int64]
+Figures = Mapping[str, float] | Mapping[str, Sequence[float]]
+
+BOUND = 1e-12  # of an error
+WINDOWS = (16, 32, 128)
+VOCAB, CHUNK = 50_257, 1024
+
+
+def some_ids(count: int) -> tuple[Ids, Ids]:
+    """Predictions and targets [chunks, 1024], ids as frequent as words are (Zipf); two of five predictions right."""
+    generator = np.random.default_rng(0)
+    chances = (np.arange(VOCAB) + 1.0) ** -1.1
+    shape = (count // CHUNK, CHUNK)
+    guesses, targets = generator.choice(VOCAB, (2, *shape), p=chances / chances.sum())
+    return np.where(generator.random(shape) < 0.4, targets, guesses), targets
+
+
+def some_texts(count: int) -> list[str]:
+    """Texts of about 100 tokens, words as frequent as in English (Zipf), one in eight before a punctuation mark."""
+    generator = np.random.default_rng(0)
+    letters = np.array(list("etaoinshrdlu"))
+    vocabulary = ["".join(letters[generator.integers(0, 12, 2 + rank.bit_length() // 2)]) for rank in range(30_000)]
+    vocabulary += [word + sign for word in vocabulary[:4000] for sign in ",."]
+    chances = (np.arange(30_000) + 1.0) ** -1.05
+    chances = np.concatenate([chances, np.repeat(chances[:4000], 2) * 0.08])
+    drawn = generator.choice(len(vocabulary), (count, 84), p=chances / chances.sum())
+    return [" ".join([vocabulary[word] for word in text]) for text in drawn.tolist()]
+
+
+def slices(predictions: Ids, targets: Ids) -> dict[str, float]:
+    """Rep/l as defined: look each prediction up in the slice of targets before it."""
+    hits = {f"{kind}_{window}": 0 for window in WINDOWS for kind in ("rep", "wrep")}
+    for guesses, golds in zip(predictions.tolist(), targets.tolist(), strict=True):
+        for place, guess in enumerate(guesses):
+            for window in WINDOWS:
+                if guess in golds[max(0, place - window) : place]:
+                    hits[f"rep_{window}"] += 1
+                    hits[f"wrep_{window}"] += guess != golds[place]
+    return {name: count / targets.size for name, count in hits.items()}
+
+
+def latest_places(predictions: Ids, targets: Ids) -> dict[str, float]:
+    """Rep/l by a better loop: remember where each target stood last; one look-up serves all windows."""
+    hits = {f"{kind}_{window}": 0 for window in WINDOWS for kind in ("rep", "wrep")}
+    for guesses, golds in zip(predictions.tolist(), targets.tolist(), strict=True):
+        latest: dict[int, int] = {}
+        for place, (guess, gold) in enumerate(zip(guesses, golds, strict=True)):
+            distance = place - latest.get(guess, -CHUNK)
+            for window in WINDOWS:
+                if distance <= window:
+                    hits[f"rep_{window}"] += 1
+                    hits[f"wrep_{window}"] += guess != gold
+            latest[gold] = place
+    return {name: count / targets.size for name, count in hits.items()}
+
+
+def sets_of_tuples(texts: list[str]) -> dict[str, list[float]]:
+    """Rep-n as usually written: a set of tuples for each text and n."""
+    values: dict[str, list[float]] = {f"rep_{n}": [] for n in range(1, 5)}
+    for text in texts:
+        tokens = re.findall(r"\w+|[^\w\s]|\n", text)
+        for n in range(1, 5):
+            ngrams = [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+            values[f"rep_{n}"].append(1 - len(set(ngrams)) / len(ngrams))
+    return values
+
+
+def sets_of_zips(texts: list[str]) -> dict[str, list[float]]:
+    """Rep-n with n-grams made by zip, the fastest that plain Python sets give."""
+    values: dict[str, list[float]] = {f"rep_{n}": [] for n in range(1, 5)}
+    for text in texts:
+        tokens = re.findall(r"\w+|[^\w\s]|\n", text)
+        for n in range(1, 5):
+            distinct = len(set(zip(*(tokens[i:] for i in range(n)), strict=False)))
+            values[f"rep_{n}"].append(1 - distinct / (len(tokens) - n + 1))
+    return values
+
+
+def _error(expected: Figures, name: str, result: Figures) -> float:
+    """The largest error over its bound: no speed counts for a wrong figure."""
+    error = max(float(np.abs(np.subtract(result[key], value)).max()) for key, value in expected.items())
+    if error > BOUND:
+        raise WrongResult(f"{name}: a figure errs by {error:.1e}", error / BOUND)
+    return error / BOUND
+
+
+def measure(scale: float = 1.0, rounds: int = 7) -> Iterator[Result]:
+    """Ten million ids, one million (with the slow loop), and 20,000 texts; `scale` makes all of them smaller."""
+    for count, loops in ((10_000_000, (latest_places,)), (1_000_000, (latest_places, slices))):
+        ids = some_ids(max(CHUNK, int(count * scale)))
+        contenders = [Contender("scalegrad", partial(next_token, *ids, WINDOWS))]
+        contenders += [Contender(_title(loop), partial(loop, *ids)) for loop in loops]
+        check = partial(_error, latest_places(*ids))
+        case = f"Rep/16, /32, /128 of {ids[0].size:,} ids"
+        yield {"case": case}, compare(contenders, CpuClock(), check=check, rounds=rounds)
+    texts = some_texts(max(1, int(20_000 * scale)))
+    expected = sets_of_tuples(texts)
+    contenders = [Contender("scalegrad", partial(repetition_per_text, texts))]
+    contenders += [Contender(_title(loop), partial(loop, texts)) for loop in (sets_of_zips, sets_of_tuples)]
+    case = f"Rep-1 … Rep-4 of {len(texts):,} texts (Rep-1 {np.mean(expected['rep_1']):.3f})"
+    yield {"case": case}, compare(contenders, CpuClock(), check=partial(_error, expected), rounds=rounds)
+
+
+def _title(loop: Callable[..., object]) -> str:
+    return f"loop, {loop.__name__.replace('_', ' ')}"
+
+
+def main(argv: list[str]) -> None:
+    """Print the tables and store them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scalegrad.bench metrics",
+        description=__doc__,
+        epilog="example: python -m scalegrad.bench metrics --scale 0.1",
+    )
+    parser.add_argument("--scale", type=float, default=1.0, help="less than 1 for a quicker look (default: 1)")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/metrics.csv"), help="where the results go")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    args = parser.parse_args(argv)
+    if args.scale <= 0:
+        raise ValueError(f"--scale must be above 0, not {args.scale}")
+    facts = {**about("cpu"), "numpy": np.__version__}
+    if not args.json:
+        print(f"{facts['hardware']}, numpy {np.__version__}; median of {args.rounds} in turns")
+    results = list[Result]()
+    for result in measure(args.scale, args.rounds):
+        results.append(result)
+        if not args.json:
+            print_table(str(result[0]["case"]), result[1])
+    save(args.out, lines(results), facts)
+    if args.json:
+        print(json.dumps({"about": facts, "rows": lines(results)}, indent=2, ensure_ascii=False))
+    else:
+        print(f"stored in {args.out}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
