@@ -1,0 +1,57 @@
+"""What the paper measures, and the field's other standard figures: pure functions on ids, texts or per-token losses."""
+
+from scalegrad.metrics.agreement import cohen_kappa, gwet_ac1, krippendorff_alpha, percentage_agreement, win_rate
+from scalegrad.metrics.captions import caption_words, cider, cider_d, cider_d_per_text, cider_per_text
+from scalegrad.metrics.likelihood import bits_per_byte, calibrated_perplexity, perplexity
+from scalegrad.metrics.loops import Loop, longest_loop, longest_loops
+from scalegrad.metrics.mover import MoverScore, moverscore
+from scalegrad.metrics.overlap import bleu, chrf, rouge, rouge_per_text
+from scalegrad.metrics.predictions import hits_at_k, human_next_token, next_token, target_rank
+from scalegrad.metrics.significance import Interval, PermutationTest, bootstrap, paired_bootstrap, permutation_test
+from scalegrad.metrics.texts import RepetitionCounter, clean_up_spaces, repetition, repetition_per_text
+from scalegrad.metrics.variety import compression_ratio, distinct_n, diversity, self_bleu, zipf_coefficient
+from scalegrad.metrics.word_tokens import words
+
+__all__ = [
+    "Interval",
+    "Loop",
+    "MoverScore",
+    "PermutationTest",
+    "RepetitionCounter",
+    "bits_per_byte",
+    "bleu",
+    "bootstrap",
+    "calibrated_perplexity",
+    "caption_words",
+    "chrf",
+    "cider",
+    "cider_d",
+    "cider_d_per_text",
+    "cider_per_text",
+    "clean_up_spaces",
+    "cohen_kappa",
+    "compression_ratio",
+    "distinct_n",
+    "diversity",
+    "gwet_ac1",
+    "hits_at_k",
+    "human_next_token",
+    "krippendorff_alpha",
+    "longest_loop",
+    "longest_loops",
+    "moverscore",
+    "next_token",
+    "paired_bootstrap",
+    "percentage_agreement",
+    "permutation_test",
+    "perplexity",
+    "repetition",
+    "repetition_per_text",
+    "rouge",
+    "rouge_per_text",
+    "self_bleu",
+    "target_rank",
+    "win_rate",
+    "words",
+    "zipf_coefficient",
+]
