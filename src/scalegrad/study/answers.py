@@ -8,56 +8,28 @@ rater's row elsewhere, and each is committed before it is acknowledged.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from pathlib import Path
 from typing import Any, cast
 
 import sqlalchemy as sa
 
+from scalegrad.study.database import (
+    OwnCommits,
+    Result,
+    SharedCommits,
+    answers,
+    open_engine,
+    raters,
+    studies,
+    tables,
+    undone,
+)
 from scalegrad.study.design import Choice, Study
-
-# How long a write waits for another process to finish its own before it gives up, in seconds.
-_BUSY_SECONDS = 20
-
-tables = sa.MetaData()
-_studies = sa.Table(
-    "studies",
-    tables,
-    sa.Column("study", sa.String(32), primary_key=True),
-    sa.Column("closed_at", sa.String(32)),
-)
-_raters = sa.Table(
-    "raters",
-    tables,
-    sa.Column("study", sa.String(32), primary_key=True),
-    sa.Column("rater", sa.String(64), primary_key=True),
-    sa.Column("english", sa.String(32)),
-    sa.Column("started_at", sa.String(32)),
-)
-def _answer_columns() -> list[sa.Column[Any]]:
-    return [
-        sa.Column("study", sa.String(32), primary_key=True),
-        sa.Column("rater", sa.String(64), primary_key=True),
-        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("choice", sa.String(8), nullable=False),
-        sa.Column("comment", sa.Text, nullable=False),
-        sa.Column("answered_at", sa.String(32), nullable=False),
-    ]
-
-
-_answers = sa.Table("answers", tables, *_answer_columns(), sa.Column("attempt", sa.Integer, nullable=False))
-# Answers taken back: kept, for nothing a rater said is thrown away, and counted, so that attempts have numbers.
-_undone = sa.Table(
-    "undone",
-    tables,
-    *_answer_columns(),
-    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("undone_at", sa.String(32), nullable=False),
-)
+from scalegrad.study.folder import default_database, load_study
 
 
 class Outcome(Enum):
@@ -79,7 +51,6 @@ class Progress:
     answered: int
     attempt: int
     last_attempt: int
-    english: str | None
     started_at: str | None
     last_at: str | None
     closed: bool
@@ -108,6 +79,41 @@ class RaterOverview:
     last_at: str | None
 
 
+_MINE: Any = {"study": sa.bindparam("study"), "rater": sa.bindparam("rater")}
+
+
+def _progress_query() -> sa.Select[Any]:
+    """All of `Progress` in one question, built once: it is asked for every page and every answer."""
+    mine = sa.and_(answers.c.study == _MINE["study"], answers.c.rater == _MINE["rater"])
+    last = sa.select(sa.func.max(answers.c.number)).where(mine).scalar_subquery()
+    taken_back = sa.and_(
+        undone.c.study == _MINE["study"],
+        undone.c.rater == _MINE["rater"],
+        undone.c.number == sa.func.coalesce(last, 0) + 1,
+    )
+    joined = raters.join(studies, studies.c.study == raters.c.study).outerjoin(
+        answers, sa.and_(mine, answers.c.number == last)
+    )
+    return (
+        sa.select(
+            sa.func.coalesce(answers.c.number, 0).label("answered"),
+            sa.select(sa.func.count()).select_from(undone).where(taken_back).scalar_subquery().label("attempt"),
+            sa.func.coalesce(answers.c.attempt, 0).label("last_attempt"),
+            raters.c.started_at,
+            answers.c.answered_at.label("last_at"),
+            studies.c.closed_at,
+        )
+        .select_from(joined)
+        .where(raters.c.study == _MINE["study"], raters.c.rater == _MINE["rater"])
+    )
+
+
+_PROGRESS = _progress_query()
+_RATER = sa.select(raters.c.rater).filter_by(**_MINE)
+_ANSWER = sa.select(answers).filter_by(**_MINE, number=sa.bindparam("number"))
+_INSERT = sa.insert(answers)
+
+
 class Answers:
     """The answers of one study in a database; safe to use from many threads and many processes."""
 
@@ -118,43 +124,36 @@ class Answers:
         """
         self.study = study
         self.quickest = quickest
-        self._engine = _engine(url)
-        self._one_writer = threading.Lock() if self._engine.dialect.name == "sqlite" else None
+        self._engine = open_engine(url)
+        self._writer = (
+            SharedCommits(self._engine) if self._engine.dialect.name == "sqlite" else OwnCommits(self._engine)
+        )
         self._prepare()
 
-    def progress(self, rater: str, now: datetime | None = None) -> Progress:
+    def progress(self, rater: str) -> Progress:
         """Where `rater` stands."""
         with self._engine.connect() as connection:
-            return self._progress(connection, rater, now or _now())
+            return self._progress(connection, rater, _now())
 
     def start(self, rater: str, english: str) -> None:
         """Note that `rater` has begun, and how well they know English by their own account."""
-        mine = self._of(_raters, rater)
-        with self._write(rater) as connection:
-            row = connection.execute(sa.select(_raters.c.started_at).where(mine)).one()
-            connection.execute(
-                sa.update(_raters).where(mine).values(english=english, started_at=row.started_at or _stamp(_now()))
-            )
 
-    def answer(
-        self,
-        rater: str,
-        number: int,
-        attempt: int,
-        choice: Choice,
-        comment: str = "",
-        now: datetime | None = None,
-    ) -> Outcome:
+        def job(connection: sa.Connection) -> None:
+            mine = self._mine(rater)
+            connection.execute(sa.update(raters).filter_by(**mine).values(english=english))
+            first = sa.update(raters).filter_by(**mine, started_at=None)
+            connection.execute(first.values(started_at=_stamp(_now())))
+
+        self._write(rater, job)
+
+    def answer(self, rater: str, number: int, attempt: int, choice: Choice, comment: str = "") -> Outcome:
         """Record an answer, unless the page it comes from is out of date; the answer is on disk when this returns."""
-        with self._write(rater) as connection:
-            now = now or _now()
+
+        def job(connection: sa.Connection) -> Outcome:
+            now = _now()
             progress = self._progress(connection, rater, now)
             if number <= progress.answered:
-                there = connection.execute(
-                    sa.select(_answers.c.choice, _answers.c.attempt).where(
-                        self._of(_answers, rater), _answers.c.number == number
-                    )
-                ).one()
+                there = connection.execute(_ANSWER, self._mine(rater) | {"number": number}).one()
                 return Outcome.REPEATED if (there.choice, there.attempt) == (choice, attempt) else Outcome.KEPT
             if progress.closed:
                 return Outcome.CLOSED
@@ -163,48 +162,50 @@ class Answers:
                 return Outcome.STALE
             if progress.last_at and 0 <= _seconds(progress.last_at, now) < self.quickest:
                 return Outcome.QUICK
-            values = {"study": self.study.id, "rater": rater, "number": number, "attempt": attempt}
-            values |= {"choice": choice, "comment": comment, "answered_at": _stamp(now)}
-            connection.execute(sa.insert(_answers).values(values))
+            row = self._mine(rater) | {"number": number, "attempt": attempt, "choice": choice, "comment": comment}
+            connection.execute(_INSERT, row | {"answered_at": _stamp(now)})
             return Outcome.RECORDED
 
-    def undo(self, rater: str, number: int, attempt: int, now: datetime | None = None) -> Outcome:
+        return self._write(rater, job)
+
+    def undo(self, rater: str, number: int, attempt: int) -> Outcome:
         """Take back `attempt` of `number` if it is the last answer; it moves to the table of undone ones."""
-        with self._write(rater) as connection:
-            now = now or _now()
+
+        def job(connection: sa.Connection) -> Outcome:
+            now = _now()
             progress = self._progress(connection, rater, now)
             if progress.closed:
                 return Outcome.CLOSED
             if (number, attempt) != (progress.answered, progress.last_attempt) or number < 1:
                 return Outcome.STALE
-            last = self._of(_answers, rater) & (_answers.c.number == number)
-            row = connection.execute(sa.select(_answers).where(last)).one()
-            connection.execute(sa.insert(_undone).values(**row._mapping, undone_at=_stamp(now)))
-            connection.execute(sa.delete(_answers).where(last))
+            last = self._mine(rater) | {"number": number}
+            row = connection.execute(_ANSWER, last).one()
+            connection.execute(sa.insert(undone).values(**row._mapping, undone_at=_stamp(now)))
+            connection.execute(sa.delete(answers).filter_by(**last))
             return Outcome.UNDONE
+
+        return self._write(rater, job)
 
     def undone_comment(self, rater: str, number: int) -> str:
         """The comment that came with the answer to `number` last undone, to be offered again."""
-        mine = sa.and_(self._of(_undone, rater), _undone.c.number == number)
-        last = sa.select(_undone.c.comment).where(mine).order_by(_undone.c.attempt.desc()).limit(1)
+        mine = sa.select(undone.c.comment).filter_by(**self._mine(rater), number=number)
         with self._engine.connect() as connection:
-            return connection.execute(last).scalar_one_or_none() or ""
+            return connection.execute(mine.order_by(undone.c.attempt.desc()).limit(1)).scalar_one_or_none() or ""
 
     def overview(self) -> list[RaterOverview]:
         """How far every rater is, in the order of the study."""
-        joined = _raters.outerjoin(
-            _answers, sa.and_(_raters.c.study == _answers.c.study, _raters.c.rater == _answers.c.rater)
-        )
-        given, last = sa.func.count(_answers.c.number), sa.func.max(_answers.c.answered_at)
-        me = (_raters.c.rater, _raters.c.english, _raters.c.started_at)
-        query = sa.select(*me, given, last).select_from(joined).where(_raters.c.study == self.study.id).group_by(*me)
+        same = sa.and_(raters.c.study == answers.c.study, raters.c.rater == answers.c.rater)
+        given, last = sa.func.count(answers.c.number), sa.func.max(answers.c.answered_at)
+        me = (raters.c.rater, raters.c.english, raters.c.started_at)
+        query = sa.select(*me, given, last).select_from(raters.outerjoin(answers, same))
         with self._engine.connect() as connection:
-            rows = {row[0]: RaterOverview(*row) for row in connection.execute(query)}
+            mine = connection.execute(query.where(raters.c.study == self.study.id).group_by(*me))
+            rows = {row[0]: RaterOverview(*row) for row in mine}
         return [rows[rater] for rater in self.study.sheets]
 
     def all(self) -> list[Answer]:
         """Every answer that stands, by rater and number."""
-        mine = sa.select(_answers).where(_answers.c.study == self.study.id).order_by(_answers.c.rater, _answers.c.number)
+        mine = sa.select(answers).filter_by(study=self.study.id).order_by(answers.c.rater, answers.c.number)
         with self._engine.connect() as connection:
             rows = connection.execute(mine).all()
         return [
@@ -214,64 +215,33 @@ class Answers:
 
     def closed(self) -> bool:
         """Whether the study takes no more answers."""
+        query = sa.select(studies.c.closed_at).filter_by(study=self.study.id)
         with self._engine.connect() as connection:
-            return self._closed(connection, _now())
+            return self._is_closed(connection.execute(query).scalar_one(), _now())
 
     def set_closed(self, closed: bool) -> None:
         """Close the study to answers, or open it again (a closing date that has passed stays passed)."""
-        with self._write(None) as connection:
-            row = _studies.c.study == self.study.id
-            connection.execute(sa.update(_studies).where(row).values(closed_at=_stamp(_now()) if closed else None))
+        row = sa.update(studies).filter_by(study=self.study.id)
+        change = row.values(closed_at=_stamp(_now()) if closed else None)
+        self._writer.run(lambda connection: connection.execute(change))
 
     def dispose(self) -> None:
         """Close all connections."""
         self._engine.dispose()
 
+    def _write(self, rater: str, job: Callable[[sa.Connection], Result]) -> Result:
+        return self._writer.run(job, lock=_RATER.params(**self._mine(rater)))
+
+    def _mine(self, rater: str) -> dict[str, Any]:
+        return {"study": self.study.id, "rater": rater}
+
     def _progress(self, connection: sa.Connection, rater: str, now: datetime) -> Progress:
-        me = connection.execute(
-            sa.select(_raters.c.english, _raters.c.started_at).where(self._of(_raters, rater))
-        ).one()
-        last = connection.execute(
-            sa.select(_answers.c.number, _answers.c.attempt, _answers.c.answered_at)
-            .where(self._of(_answers, rater))
-            .order_by(_answers.c.number.desc())
-            .limit(1)
-        ).one_or_none()
-        answered = last.number if last else 0
-        attempt = connection.execute(
-            sa.select(sa.func.count()).where(self._of(_undone, rater), _undone.c.number == answered + 1)
-        ).scalar_one()
-        return Progress(
-            answered=answered,
-            attempt=attempt,
-            last_attempt=last.attempt if last else 0,
-            english=me.english,
-            started_at=me.started_at,
-            last_at=last.answered_at if last else None,
-            closed=self._closed(connection, now),
-        )
+        row = connection.execute(_PROGRESS, self._mine(rater)).one()
+        answered, attempt, last_attempt, started_at, last_at, closed_at = row
+        return Progress(answered, attempt, last_attempt, started_at, last_at, self._is_closed(closed_at, now))
 
-    def _closed(self, connection: sa.Connection, now: datetime) -> bool:
-        if self.study.closes is not None and now >= self.study.closes:
-            return True
-        row = _studies.c.study == self.study.id
-        return connection.execute(sa.select(_studies.c.closed_at).where(row)).scalar_one() is not None
-
-    def _of(self, table: sa.Table, rater: str) -> sa.ColumnElement[bool]:
-        return sa.and_(table.c.study == self.study.id, table.c.rater == rater)
-
-    @contextmanager
-    def _write(self, rater: str | None) -> Iterator[sa.Connection]:
-        """A transaction in which nobody else writes for `rater`."""
-        if self._one_writer is not None:
-            # Threads queue here rather than in SQLite, which makes waiters sleep and lets them overtake each other.
-            with self._one_writer, self._engine.execution_options(**_IMMEDIATE).begin() as connection:
-                yield connection
-            return
-        with self._engine.begin() as connection:
-            if rater is not None:
-                connection.execute(sa.select(_raters.c.rater).where(self._of(_raters, rater)).with_for_update()).one()
-            yield connection
+    def _is_closed(self, closed_at: str | None, now: datetime) -> bool:
+        return closed_at is not None or (self.study.closes is not None and now >= self.study.closes)
 
     def _prepare(self) -> None:
         """Make the tables and the rows of the study and its raters, unless another server does so at this moment."""
@@ -287,50 +257,25 @@ class Answers:
     def _make_rows(self) -> None:
         tables.create_all(self._engine)
         mine = {"study": self.study.id}
-        with self._write(None) as connection:
-            study = connection.execute(sa.select(_studies.c.study).filter_by(**mine)).one_or_none()
-            known = set(connection.execute(sa.select(_raters.c.rater).filter_by(**mine)).scalars())
+
+        def job(connection: sa.Connection) -> None:
+            study = connection.execute(sa.select(studies.c.study).filter_by(**mine)).one_or_none()
+            known = set(connection.execute(sa.select(raters.c.rater).filter_by(**mine)).scalars())
             if study is None:
-                connection.execute(sa.insert(_studies).values(mine))
+                connection.execute(sa.insert(studies).values(mine))
             new = [mine | {"rater": rater} for rater in self.study.sheets if rater not in known]
             if new:
-                connection.execute(sa.insert(_raters), new)
+                connection.execute(sa.insert(raters), new)
+
+        self._writer.run(job)
 
 
-_IMMEDIATE = {"scalegrad_immediate": True}
-
-
-def _engine(url: str) -> sa.Engine:
-    try:
-        parsed = sa.engine.make_url(url)
-    except sa.exc.ArgumentError:
-        raise ValueError("the database must be a SQLAlchemy URL such as sqlite:///answers.sqlite") from None
-    try:
-        # hide_parameters: an error in a log must not carry what a rater wrote.
-        engine = sa.create_engine(parsed, hide_parameters=True, pool_size=10, max_overflow=30, pool_pre_ping=True)
-    except sa.exc.NoSuchModuleError:
-        raise ValueError(f"SQLAlchemy knows no database called {parsed.drivername!r}") from None
-    except ModuleNotFoundError as error:
-        raise ValueError(f"a database of the kind {parsed.drivername!r} needs the package {error.name}") from None
-    if engine.dialect.name == "sqlite":
-        _make_durable(engine)
-    return engine
-
-
-def _make_durable(engine: sa.Engine) -> None:
-    """SQLite: readers never wait for the writer, a commit is on disk, and writers wait their turn."""
-
-    @sa.event.listens_for(engine, "connect")
-    def connect(connection: Any, _: Any) -> None:
-        connection.isolation_level = None  # the driver must not open transactions of its own
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_SECONDS * 1000}"):
-            connection.execute(f"PRAGMA {pragma}")
-
-    @sa.event.listens_for(engine, "begin")
-    def begin(connection: sa.Connection) -> None:
-        # A write that began as a read could not wait for another writer: SQLite would refuse it.
-        immediate = connection.get_execution_options().get("scalegrad_immediate")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+def open_answers(folder: str | Path, database: str | None = None) -> Answers:
+    """The answers to the study in `folder`, from `database` or the folder's own file, which must be there."""
+    study = load_study(folder)
+    if database is None and not (Path(folder) / "answers.sqlite").exists():
+        raise ValueError(f"{folder} has no answers yet: scalegrad study serve {folder} collects them")
+    return Answers(database or default_database(folder), study)
 
 
 def _now() -> datetime:

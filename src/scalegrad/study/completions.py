@@ -42,11 +42,13 @@ def read_completions(
     return Completions(prefixes, texts)
 
 
-def _read(file: Path, id_field: str, prefix_field: str, continuation_field: str) -> tuple[dict[str, str], dict[str, str]]:
+def _read(
+    file: Path, id_field: str, prefix_field: str, continuation_field: str
+) -> tuple[dict[str, str], dict[str, str]]:
     prefixes: dict[str, str] = {}
     texts: dict[str, str] = {}
     numbered: bool | None = None
-    for line, record in _records(file):
+    for line, record in read_records(file):
         if numbered is None:
             numbered = id_field not in record
         if numbered == (id_field in record):
@@ -54,14 +56,15 @@ def _read(file: Path, id_field: str, prefix_field: str, continuation_field: str)
         key = str(line) if numbered else str(record[id_field])
         if key in prefixes:
             raise ValueError(f"{file}, line {line}: the id {key!r} was used before; each prefix may stand there once")
-        prefixes[key] = _text(file, line, record, prefix_field)
-        texts[key] = _text(file, line, record, continuation_field)
+        prefixes[key] = record_text(file, line, record, prefix_field)
+        texts[key] = record_text(file, line, record, continuation_field)
     if not prefixes:
         raise ValueError(f"{file} holds no completions")
     return prefixes, texts
 
 
-def _records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a JSONL file with their line numbers; empty lines are passed over."""
     with file.open(encoding="utf-8") as lines:
         try:
             for number, line in enumerate(lines, 1):
@@ -78,7 +81,8 @@ def _records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             raise ValueError(f"{file} is not UTF-8 text: {error}") from None
 
 
-def _text(file: Path, line: int, record: dict[str, Any], field: str) -> str:
+def record_text(file: Path, line: int, record: dict[str, Any], field: str) -> str:
+    """A field of a line that must hold a text."""
     value = record.get(field)
     if not isinstance(value, str):
         fields = ", ".join(map(repr, record))

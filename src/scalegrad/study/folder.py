@@ -1,9 +1,9 @@
 """A study's folder: the design to publish, the secrets to keep, the links to hand out.
 
-    study.json     the design: texts, systems, who sees what; holds no secret
-    secrets.json   the signing key and hashes of the links' tokens; only the server reads it
-    links.csv      the personal links; the only place where they stand in clear
-    answers.sqlite what raters said, unless another database is named
+study.json     the design: texts, systems, who sees what; holds no secret
+secrets.json   the signing key and hashes of the links' tokens; only the server reads it
+links.csv      the personal links; the only place where they stand in clear
+answers.sqlite what raters said, unless another database is named
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from scalegrad.study.design import Item, Shown, Study
 from scalegrad.study.access import Secrets, new_token, token_hash
+from scalegrad.study.design import Item, Shown, Study
 
 FORMAT = 1
 
@@ -65,7 +65,9 @@ def load_study(folder: str | Path) -> Study:
     try:
         return _from_dict(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise ValueError(f"{folder} is not a study folder: it has no study.json (scalegrad study new makes one)") from None
+        raise ValueError(
+            f"{folder} is not a study folder: it has no study.json (scalegrad study new makes one)"
+        ) from None
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file} is not a study this version reads: {error}") from None
 

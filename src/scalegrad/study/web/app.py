@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -91,29 +94,53 @@ def serve(
     port: int = 8000,
     show_results: bool = False,
     log_requests: bool = False,
-    ready: Callable[[int], None] = lambda port: None,
+    ready: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Serve a study until interrupted; `ready` is called with the port once it takes requests (0 picks a free one)."""
+    """Serve a study until interrupted.
+
+    `ready` is called with the address once requests are taken; port 0 picks a free one. Behind a proxy on another
+    machine, uvicorn's own variable FORWARDED_ALLOW_IPS names whose X-Forwarded headers to believe.
+    """
     app = create_app(folder, database, show_results)
     config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         log_level="info" if log_requests else "warning",
         access_log=log_requests,
+        log_config=_log_to_stderr(),
         server_header=False,
         timeout_graceful_shutdown=10,
     )
     hide_links_in_logs()
-    _Server(config, ready).run()
+    with _listening(host, port) as listener:
+        name = f"[{host}]" if ":" in host else host
+        _Server(config, lambda: ready(f"http://{name}:{listener.getsockname()[1]}")).run(sockets=[listener])
+
+
+def _log_to_stderr() -> dict[str, Any]:
+    config = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
+    config["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    return config
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # TCP by name: only then does asyncio send small packets at once, and not 40 ms later.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(2048)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise ValueError(f"cannot listen on port {port} of {host}: {error}") from None
+    return listener
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
 
-    async def startup(self, sockets: list | None = None) -> None:  # type: ignore[type-arg]
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.started:
-            self._ready(self.servers[0].sockets[0].getsockname()[1])
+        self._ready()

@@ -47,10 +47,11 @@ class Guard:
             await self.app(scope, receive, send)
             return
         secure = scope["scheme"] == "https"
+        lasting = scope["path"].startswith("/static/")
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": _completed(list(message.get("headers", ())), secure)}
+                message = {**message, "headers": _completed(list(message.get("headers", ())), secure, lasting)}
             await send(message)
 
         try:
@@ -95,9 +96,11 @@ async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
     return body
 
 
-def _completed(headers: list[tuple[bytes, bytes]], secure: bool) -> list[tuple[bytes, bytes]]:
+def _completed(headers: list[tuple[bytes, bytes]], secure: bool, lasting: bool) -> list[tuple[bytes, bytes]]:
     present = {name.lower() for name, _ in headers}
     wanted = HEADERS | ({"Strict-Transport-Security": "max-age=31536000"} if secure else {})
+    if lasting:
+        wanted = wanted | {"Cache-Control": "public, max-age=3600"}
     more = [(name.lower().encode(), value.encode()) for name, value in wanted.items()]
     return headers + [(name, value) for name, value in more if name not in present]
 

@@ -21,6 +21,8 @@ def enter(site: OfSite, request: Request, token: Annotated[str, Path(max_length=
 @router.get("/organiser", response_class=HTMLResponse)
 def overview(site: OfSite, organiser: OfOrganiser) -> Response:
     """Progress of every rater; results only when they may be seen."""
+    from scalegrad.study.report import result_words
+
     raters = site.answers.overview()
     closed = site.answers.closed()
     return site.page(
@@ -33,6 +35,7 @@ def overview(site: OfSite, organiser: OfOrganiser) -> Response:
         by_date=site.study.closes,
         form=site.secrets.form_token(organiser),
         results=_results(site) if _may_be_seen(site, closed) else None,
+        **result_words(),
     )
 
 
@@ -68,4 +71,5 @@ def _may_be_seen(site: Site, closed: bool) -> bool:
 def _results(site: Site) -> object:
     from scalegrad.study.analysis import analyse
 
-    return analyse(site.study, site.answers.all())
+    english = {rater.rater: rater.english for rater in site.answers.overview()}
+    return analyse(site.study, site.answers.all(), english)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -46,7 +46,7 @@ def enter(site: OfSite, request: Request, token: Annotated[str, Path(max_length=
 def rate(site: OfSite, rater: OfRater, note: Annotated[str, Query(max_length=20)] = "") -> Response:
     """Whatever comes next for this rater."""
     progress = site.answers.progress(rater)
-    values = {
+    values: dict[str, Any] = {
         "rater": rater,
         "form": site.secrets.form_token(rater),
         "progress": progress,
@@ -62,7 +62,7 @@ def rate(site: OfSite, rater: OfRater, note: Annotated[str, Query(max_length=20)
     return site.page("item.html", **values, **_item(site, rater, progress))
 
 
-def _item(site: Site, rater: str, progress: Progress) -> dict[str, object]:
+def _item(site: Site, rater: str, progress: Progress) -> dict[str, Any]:
     number = progress.answered + 1
     _, item = site.study.shown(rater, number)
     comment = site.answers.undone_comment(rater, number) if progress.attempt else ""

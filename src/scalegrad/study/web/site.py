@@ -51,7 +51,9 @@ class Site:
     guesses: GuessLimit = field(default_factory=GuessLimit)
     templates: jinja2.Environment = field(default_factory=_templates)
 
-    def page(self, template: str, status: int = 200, headers: dict[str, str] | None = None, **values: Any) -> HTMLResponse:
+    def page(
+        self, template: str, status: int = 200, headers: dict[str, str] | None = None, **values: Any
+    ) -> HTMLResponse:
         """Render a template; every value is escaped."""
         common = {"study": self.study, "version": __version__}
         return HTMLResponse(self.templates.get_template(template).render(common | values), status, headers)
@@ -93,7 +95,8 @@ class Site:
         return response
 
 
-def _site(request: Request) -> Site:
+async def _site(request: Request) -> Site:
+    # async, as what follows: nothing here waits, and FastAPI would send a plain function to another thread.
     site = request.app.state.site
     assert isinstance(site, Site)
     return site
@@ -111,11 +114,11 @@ def _asking(request: Request, site: Site, role: str) -> str:
     return who
 
 
-def _rater(request: Request, site: OfSite) -> str:
+async def _rater(request: Request, site: OfSite) -> str:
     return _asking(request, site, "rater")
 
 
-def _organiser(request: Request, site: OfSite) -> str:
+async def _organiser(request: Request, site: OfSite) -> str:
     return _asking(request, site, "organiser")
 
 
@@ -128,12 +131,12 @@ def _check_form(site: Site, who: str, form: str) -> None:
         raise Refused(403, "This form is not yours", "It was made for another visitor. Nothing was recorded.")
 
 
-def _rater_form(site: OfSite, rater: OfRater, form: Annotated[str, Form(max_length=64)]) -> str:
+async def _rater_form(site: OfSite, rater: OfRater, form: Annotated[str, Form(max_length=64)]) -> str:
     _check_form(site, rater, form)
     return rater
 
 
-def _organiser_form(site: OfSite, organiser: OfOrganiser, form: Annotated[str, Form(max_length=64)]) -> str:
+async def _organiser_form(site: OfSite, organiser: OfOrganiser, form: Annotated[str, Form(max_length=64)]) -> str:
     _check_form(site, organiser, form)
     return organiser
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import NamedTuple
 
-# Characters that steer the direction of what follows; a text must not turn itself or its neighbours around.
-_STEERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n){3,}")
-# How many signs may stack on one letter before the rest is left out.
-_MOST_ACCENTS = 4
+_EMPTY_LINES = r"\n(?:[^\S\n]*\n){3,}"
+# Control characters, and those that steer the direction of what follows: a text must not turn its neighbours around.
+_UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+_TO_MARK = re.compile(f"(?P<lines>{_EMPTY_LINES})|{_UNSEEN}")
+# Accents piled on one letter: the first few stay.
+_ACCENT = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_PILE = re.compile(f"({_ACCENT}{{4}}){_ACCENT}+")
 
 
 class Piece(NamedTuple):
@@ -33,35 +34,19 @@ def readable(text: str) -> list[Piece]:
     >>> readable(" \\n ")
     [Piece(text='no text', mark=True)]
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _PILE.sub(r"\1", text.replace("\r\n", "\n").replace("\r", "\n"))
     if not text.strip():
         return [Piece("no text", mark=True)]
     pieces: list[Piece] = []
     end = 0
-    for gap in _EMPTY_LINES.finditer(text):
-        pieces += _visible(text[end : gap.start()] + "\n")
-        pieces.append(Piece(f"{gap.group().count(chr(10)) - 1} empty lines", mark=True))
-        text_after = "\n"
-        end = gap.end() - len(text_after)
-    return pieces + _visible(text[end:])
-
-
-def _visible(text: str) -> list[Piece]:
-    pieces: list[Piece] = []
-    plain: list[str] = []
-    accents = 0
-    for sign in text:
-        accents = accents + 1 if unicodedata.combining(sign) else 0
-        if accents > _MOST_ACCENTS:
-            continue
-        if sign in "\n\t" or (unicodedata.category(sign) != "Cc" and sign not in _STEERING):
-            plain.append(sign)
-            continue
-        if plain:
-            pieces.append(Piece("".join(plain)))
-            plain = []
-        pieces.append(Piece(f"U+{ord(sign):04X}", mark=True))
-    return [*pieces, Piece("".join(plain))] if plain else pieces
+    for found in _TO_MARK.finditer(text):
+        lines = found["lines"]
+        # A line of its own for the mark: one line break before it and one after it stay.
+        plain = text[end : found.start() + bool(lines)]
+        mark = f"{lines.count(chr(10)) - 1} empty lines" if lines else f"U+{ord(found.group()):04X}"
+        pieces += [Piece(plain), Piece(mark, mark=True)] if plain else [Piece(mark, mark=True)]
+        end = found.end() - bool(lines)
+    return [*pieces, Piece(text[end:])] if end < len(text) else pieces
 
 
 def last_words(prefix: str, most: int = 8) -> str:

@@ -9,6 +9,7 @@ let sent = false;
 form.addEventListener("submit", (event) => {
   if (sent) event.preventDefault();
   sent = true;
+  setTimeout(() => { sent = false; }, 3000); // the connection may be lost, and the press repeated
 });
 
 document.addEventListener("keydown", (event) => {
