@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -67,7 +68,7 @@ def temporary_postgres() -> Iterator[str]:
             _wait(port, server)
             yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres"
         finally:
-            server.terminate()
+            server.send_signal(signal.SIGINT)  # its word for: do not wait for clients
             server.wait(30)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

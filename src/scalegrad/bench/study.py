@@ -102,9 +102,9 @@ def wanted_choice(rater: str, number: int) -> Choice:
     return "first" if (len(rater) + int(rater.rsplit("-", 1)[1]) * 7 + number * 3) % 5 < 3 else "second"
 
 
-async def run_load(address: str, links: dict[str, str], seconds: float, pause: float) -> Load:
-    """Let every rater answer every `pause` seconds for `seconds`; give what was acknowledged and how long it took."""
-    load = Load()
+async def run_load(address: str, links: dict[str, str], seconds: float, pause: float, load: Load | None = None) -> Load:
+    """Let every rater answer every `pause` seconds for `seconds`; what was acknowledged is noted in `load` at once."""
+    load = load or Load()
     end = time.monotonic() + seconds
     visitors = [(_Visitor(address, load), rater, link) for rater, link in links.items()]
     delays = [pause * turn / len(links) for turn in range(len(links))]

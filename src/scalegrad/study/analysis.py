@@ -21,6 +21,8 @@ from scalegrad.study.votes import TIE, Vote, votes_of
 # [prefixes, 2]: the points of system a and the votes they are out of.
 Points = NDArray[np.float64]
 
+_MOST_FOR_KAPPA = 30
+
 
 @dataclass(frozen=True)
 class SignTest:
@@ -40,7 +42,8 @@ class PairFigures:
     """System `a` against system `b`. `win_rate` is a's share of all votes, a tie counting half to each.
 
     The interval draws prefixes again, with all their votes: what other prefixes would have given these raters.
-    Agreement is NaN with one rater; Cohen's kappa is the mean over pairs of raters.
+    Agreement is NaN with one rater. Cohen's kappa is the mean over pairs of raters, and NaN with more than 30 raters,
+    where that takes long and comes out as alpha does.
     """
 
     a: str
@@ -186,6 +189,8 @@ def _share(points: Points) -> float:
 
 
 def _mean_kappa(labels: list[list[str | None]]) -> float:
+    if len(labels) > _MOST_FOR_KAPPA:
+        return math.nan
     kappas = [
         cohen_kappa(one, other)
         for one, other in combinations(labels, 2)

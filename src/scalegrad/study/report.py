@@ -15,54 +15,64 @@ from typing import TYPE_CHECKING, Any
 from scalegrad._extras import need
 from scalegrad._version import __version__
 from scalegrad.study.analysis import Analysis, PairFigures
-from scalegrad.study.paper import PAPER
+from scalegrad.study.paper import PAPER, PaperRow
 from scalegrad.study.votes import Vote, votes_csv
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 TEMPLATES = Path(__file__).parent / "web" / "templates"
 
 
 def print_analysis(analysis: Analysis, console: Console) -> None:
-    """Print the figures of pairs, with the paper's below them, and of raters."""
-    from rich.table import Table
-
-    pairs = Table(title=f"{analysis.title}: {analysis.answered} of {analysis.asked} answers")
-    for name in ("pair", "votes", "win rate", f"{analysis.level:.0%} interval", "% agr.", "AC1", "κ", "α", "sign test"):
-        pairs.add_column(name, justify="left" if name == "pair" else "right")
+    """Print the figures of pairs, with the paper's below them, and of raters; narrow enough for 80 columns."""
+    columns = ["pair", "votes", "win rate", f"{100 * analysis.level:g}% interval", "% agr.", "AC1", "κ", "α", "sign test"]
+    pairs = _table(f"{analysis.title} {analysis.answered} of {analysis.asked} answers", columns)
     for pair in analysis.pairs:
         pairs.add_row(*pair_cells(pair))
     pairs.add_section()
     for row in PAPER:
-        known = (percent(row.win_rate), "", percent(row.agreement), decimal(row.ac1))
-        pairs.add_row(f"paper: {row.a} vs {row.b}", "200", *known, "", "", "", style="dim")
+        pairs.add_row(*paper_cells(row), style="dim")
     console.print(pairs)
-    raters = Table(title="Raters")
-    for name in ("rater", "English", "answered", "checks failed", "repeats alike", "first chosen", "s per answer"):
-        raters.add_column(name, justify="left" if name in ("rater", "English") else "right")
-    for pair in analysis.pairs:
-        raters.add_column(f"{pair.a} over {pair.b}", justify="right")
+    columns = ["rater", "English", "answered", "failed checks", "repeats alike", "first chosen", "s per item"]
+    raters = _table("Raters", columns + [f"{pair.a} over {pair.b}" for pair in analysis.pairs])
     for cells in rater_rows(analysis):
         raters.add_row(*cells)
     console.print(raters)
     console.print(position_sentence(analysis))
 
 
+def _table(title: str, columns: list[str]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("pair", "rater", "English") else "right")
+    return table
+
+
 def pair_cells(pair: PairFigures) -> list[str]:
     """The cells of a pair's row."""
     test = pair.sign_test
     return [
-        f"{pair.a} vs {pair.b}",
+        f"{pair.a}:{pair.b}",
         str(pair.votes),
         percent(pair.win_rate.estimate),
-        f"{percent(pair.win_rate.low)} – {percent(pair.win_rate.high)}",
+        f"{100 * pair.win_rate.low:.1f}–{percent(pair.win_rate.high)}",
         percent(pair.agreement),
         decimal(pair.ac1),
         decimal(pair.kappa),
         decimal(pair.alpha),
-        f"{test.for_a}:{test.for_b}, p {p_value(test.p_value)}",
+        f"{test.for_a}:{test.for_b}, p{p_value(test.p_value)}",
     ]
+
+
+def paper_cells(row: PaperRow) -> list[str]:
+    """The cells of one of the paper's rows; it reports neither interval, κ, α nor a test."""
+    rates = [percent(row.win_rate), "", percent(row.agreement), decimal(row.ac1)]
+    return [f"paper {row.a}:{row.b}", "200", *rates, "", "", ""]
 
 
 def rater_rows(analysis: Analysis) -> list[list[str]]:
@@ -71,9 +81,9 @@ def rater_rows(analysis: Analysis) -> list[list[str]]:
         [
             rater.rater + (" (left out)" if rater.left_out else ""),
             rater.english or "–",
-            f"{rater.answered} of {rater.asked}",
-            f"{rater.checks_failed} of {rater.checks}" if rater.checks else "–",
-            f"{rater.repeats_alike} of {rater.repeats}" if rater.repeats else "–",
+            f"{rater.answered}/{rater.asked}",
+            f"{rater.checks_failed}/{rater.checks}" if rater.checks else "–",
+            f"{rater.repeats_alike}/{rater.repeats}" if rater.repeats else "–",
             percent(rater.first_share),
             "–" if math.isnan(rater.seconds) else f"{rater.seconds:.0f}",
             *(percent(rater.win_rates[f"{pair.a} over {pair.b}"]) for pair in analysis.pairs),
@@ -89,7 +99,7 @@ def position_sentence(analysis: Analysis) -> str:
         return "No pair has been rated yet."
     return (
         f"Position: the text shown first was chosen {bias.first} times of {bias.first + bias.second} "
-        f"({percent(bias.share)}; without bias a split this uneven has p {p_value(bias.p_value)})."
+        f"({percent(bias.share)}; without bias a split this uneven has p{p_value(bias.p_value)})."
     )
 
 
@@ -135,10 +145,10 @@ def result_words() -> dict[str, Any]:
     return {
         "paper": PAPER,
         "pair_cells": pair_cells,
+        "paper_cells": paper_cells,
         "rater_rows": rater_rows,
         "position_sentence": position_sentence,
         "percent": percent,
-        "decimal": decimal,
     }
 
 
@@ -166,9 +176,9 @@ def p_value(p: float) -> str:
     """A p-value as it is printed.
 
     >>> p_value(0.00002), p_value(0.0312)
-    ('< .001', '= .031')
+    ('<.001', '=.031')
     """
-    return "< .001" if p < 0.001 else f"= {p:.3f}".replace("0.", ".", 1)
+    return "<.001" if p < 0.001 else f"={p:.3f}".replace("0.", ".", 1)
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:

@@ -179,9 +179,10 @@ class HideLinks(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite the record; never drop it."""
-        record.msg = _hidden(record.msg)
-        if isinstance(record.args, tuple):
-            record.args = tuple(_hidden(value) for value in record.args)
+        if isinstance(record.args, tuple):  # uvicorn's own formatter wants them one by one
+            record.msg, record.args = _hidden(record.msg), tuple(map(_hidden, record.args))
+        else:
+            record.msg, record.args = _hidden(record.getMessage()), ()
         return True
 
 
