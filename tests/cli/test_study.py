@@ -94,7 +94,7 @@ def test_new_in_json_and_with_other_field_names(tmp_path, capsys):
         (("--checks", "2", "--checks-from", "x.jsonl"), "give one of the two"),
         (("--system", "third"), "--system must be NAME=FILE"),
         (("--system", "third=no-such-file.jsonl"), "No such file"),
-        (("--url", "example.org", "--prefixes", "5"), "must start with http"),
+        (("--url", "example.org", "--prefixes", "5"), "the address of the study must be"),
     ],
 )
 def test_mistakes_get_one_sentence_and_leave_nothing(tmp_path, files, capsys, options, sentence):
@@ -156,6 +156,13 @@ def test_serve_says_what_is_wrong(tmp_path, files, capsys):
 def test_help_shows_an_example(verb, capsys):
     assert run("study", verb, "--help") == 0
     assert f"Example: scalegrad study {verb}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path, files, capsys, monkeypatch):
+    new(tmp_path / "study", files, "--prefixes", "5")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert run("study", "serve", str(tmp_path / "study")) == 2
+    assert 'uvicorn is needed here: pip install "scalegrad[study]"' in capsys.readouterr().err
 
 
 def test_drawing_a_study_loads_no_web_server_and_no_database():

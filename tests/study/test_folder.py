@@ -48,8 +48,9 @@ def test_an_existing_folder_and_a_bad_address_are_refused_and_nothing_is_left(tm
     (tmp_path / "study").mkdir()
     with pytest.raises(ValueError, match="exists already"):
         made_folder(tmp_path / "study")
-    with pytest.raises(ValueError, match="must start with http"):
-        write_study(made_study(), tmp_path / "other", base_url="example.org")
+    for address in ("example.org", "https://example.org/study", "ftp://example.org", "https://"):
+        with pytest.raises(ValueError, match="the address of the study must be"):
+            write_study(made_study(), tmp_path / "other", base_url=address)
     assert [file.name for file in tmp_path.iterdir()] == ["study"]
 
 

@@ -79,11 +79,17 @@ def make_folder(folder: Path, raters: int, items: int) -> dict[str, str]:
 
 
 @contextmanager
-def server(folder: Path, database: str | None = None, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """`scalegrad study serve` in a process of its own: its address and the process."""
+def server(
+    folder: Path, database: str | None = None, port: int = 0, log: Path | None = None
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """`scalegrad study serve` in a process of its own: its address and the process. `log` takes a line a request."""
     command = [sys.executable, "-m", "scalegrad.cli", "study", "serve", str(folder), "--port", str(port), "--json"]
     environment = os.environ | ({"SCALEGRAD_STUDY_DATABASE": database} if database else {})
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    with ExitStack() as stack:
+        if log:
+            command.append("--log-requests")
+        errors = stack.enter_context(log.open("w")) if log else None
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -110,6 +116,26 @@ async def run_load(address: str, links: dict[str, str], seconds: float, pause: f
     delays = [pause * turn / len(links) for turn in range(len(links))]
     await asyncio.gather(*(_rate(*who, end, pause, delay) for who, delay in zip(visitors, delays, strict=True)))
     return load
+
+
+async def run_killed(
+    folder: Path, database: str | None, links: dict[str, str], seconds: float, pause: float, kill_after: float
+) -> tuple[Load, Audit]:
+    """`run_load` on a server that is killed (SIGKILL) after `kill_after` seconds and followed by another on its port.
+
+    Gives the whole load, and the audit of the database as the killed server left it.
+    """
+    load = Load()
+    with server(folder, database) as (address, process):
+        rating = asyncio.create_task(run_load(address, links, seconds, pause, load))
+        await asyncio.sleep(kill_after)
+        process.kill()
+        process.wait()
+        heard = Load(acknowledged=dict(load.acknowledged))
+    left = await asyncio.to_thread(audit, folder, database, heard)
+    with server(folder, database, port=int(address.rsplit(":", 1)[1])):
+        await rating
+    return load, left
 
 
 class _Visitor:
@@ -226,6 +252,7 @@ def main(
     raters: Annotated[int, typer.Option(help="Raters at once.")] = 200,
     seconds: Annotated[float, typer.Option(help="How long they rate.")] = 60,
     pause: Annotated[float, typer.Option(help="Seconds from one answer of a rater to the next.")] = 2.0,
+    kill_after: Annotated[float, typer.Option(help="Kill the server after so many seconds and start another.")] = 0,
     postgres: Annotated[bool, typer.Option("--postgres", help="On a temporary PostgreSQL, not on SQLite.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the result here as JSON.")] = None,
 ) -> None:
@@ -233,13 +260,18 @@ def main(
 
     Example: python -m scalegrad.bench.study --raters 200 --seconds 60
     """
+    busy = os.getloadavg()[0]  # what else the machine was doing
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "study"
         database = stack.enter_context(temporary_postgres()) if postgres else None
         links = make_folder(folder, raters, items=int(seconds / pause) + 2)
-        address, _ = stack.enter_context(server(folder, database))
-        print(f"{raters} raters on {address} for {seconds:.0f} s …", file=sys.stderr)
-        load = asyncio.run(run_load(address, links, seconds, pause))
+        print(f"{raters} raters for {seconds:.0f} s …", file=sys.stderr)
+        left = None
+        if kill_after:
+            load, left = asyncio.run(run_killed(folder, database, links, seconds, pause, kill_after))
+        else:
+            address, _ = stack.enter_context(server(folder, database))
+            load = asyncio.run(run_load(address, links, seconds, pause))
         found = audit(folder, database, load)
     result = {
         "what": "study server: POST /answer until it is acknowledged, and the next page",
@@ -248,12 +280,14 @@ def main(
         "pause_s": pause,
         "seconds": seconds,
         "acknowledged": len(load.acknowledged),
+        "killed": {"after_s": kill_after, "audit_then": asdict(left)} if left else None,
         "audit": asdict(found),
         "retries": load.retries,
         "statuses": load.statuses,
         "answer_ms": _summary(load.answer_seconds),
         "page_ms": _summary(load.page_seconds),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, raters and server on the same",
+        "load_average_before": round(busy, 1),
         "python": platform.python_version(),
         "scalegrad": __version__,
         "date": datetime.now(UTC).date().isoformat(),

@@ -61,7 +61,11 @@ class Secrets:
         return hmac.compare_digest(self.form_token(who).encode(), token.encode("utf-8", "replace"))
 
     def _signer(self) -> Any:
-        return need("itsdangerous", extra="study").URLSafeTimedSerializer(self.key, salt="scalegrad-study-cookie")
+        return need("itsdangerous", extra="study").URLSafeTimedSerializer(
+            self.key,
+            salt="scalegrad-study-cookie",
+            signer_kwargs={"key_derivation": "hmac", "digest_method": hashlib.sha256},
+        )
 
 
 def new_token() -> str:

@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
@@ -38,9 +39,9 @@ def write_study(study: Study, folder: str | Path, base_url: str = "http://127.0.
     folder = Path(folder)
     if folder.exists():
         raise ValueError(f"{folder} exists already; a study starts in a folder of its own")
-    if not base_url.startswith(("http://", "https://")):
-        raise ValueError(f"the address of the study must start with http:// or https://, not {base_url!r}")
     base_url = base_url.rstrip("/")
+    if not re.fullmatch(r"https?://[^/?#\s]+", base_url):
+        raise ValueError(f"the address of the study must be http(s)://HOST or http(s)://HOST:PORT, not {base_url!r}")
     tokens = {rater: new_token() for rater in study.sheets}
     organiser = new_token()
     links = Links({rater: f"{base_url}/r/{token}" for rater, token in tokens.items()}, f"{base_url}/o/{organiser}")

@@ -27,7 +27,17 @@ TEMPLATES = Path(__file__).parent / "web" / "templates"
 
 def print_analysis(analysis: Analysis, console: Console) -> None:
     """Print the figures of pairs, with the paper's below them, and of raters; narrow enough for 80 columns."""
-    columns = ["pair", "votes", "win rate", f"{100 * analysis.level:g}% interval", "% agr.", "AC1", "κ", "α", "sign test"]
+    columns = [
+        "pair",
+        "votes",
+        "win rate",
+        f"{100 * analysis.level:g}% interval",
+        "% agr.",
+        "AC1",
+        "κ",
+        "α",
+        "sign test",
+    ]
     pairs = _table(f"{analysis.title} {analysis.answered} of {analysis.asked} answers", columns)
     for pair in analysis.pairs:
         pairs.add_row(*pair_cells(pair))
