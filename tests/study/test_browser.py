@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.study.studies import made_folder
 
-from scalegrad.bench.study import server
+from scalegrad.bench.raters import server
 from scalegrad.study import Completions, draw_study
 from scalegrad.study.answers import open_answers
 

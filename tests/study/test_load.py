@@ -10,7 +10,8 @@ import asyncio
 
 import pytest
 
-from scalegrad.bench.study import audit, make_folder, percentile, run_killed, run_load, server, wanted_choice
+from scalegrad.bench.raters import audit, make_folder, run_killed, run_load, server, wanted_choice
+from scalegrad.bench.study import percentile
 
 RATERS, PAUSE, SECONDS = 40, 0.8, 4.0
 
