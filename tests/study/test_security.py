@@ -192,7 +192,7 @@ def test_no_way_out_of_the_static_folder(made, path):
     assert Visitor(made[1]).get(path).status_code == 404
 
 
-def test_links_are_hidden_in_every_log(made, caplog):
+def test_links_are_hidden_in_every_log(made, caplog, monkeypatch):
     links, _ = made
     token = links["rater-1"].rsplit("/", 1)[1]
     hide_links_in_logs()
@@ -200,8 +200,8 @@ def test_links_are_hidden_in_every_log(made, caplog):
     for name in ("uvicorn", "uvicorn.access", "uvicorn.error", "uvicorn.asgi"):
         logger = logging.getLogger(name)
         assert sum(isinstance(known, HideLinks) for known in logger.filters) == 1
+        monkeypatch.setattr(logger, "propagate", True)
         with caplog.at_level(logging.INFO, logger=name):
-            logger.propagate = True
             logger.info('%s - "%s %s HTTP/%s" %d', "1.2.3.4:5", "GET", f"/r/{token}?x=1", "1.1", 303)
             logger.info("scope=%s", {"path": f"/r/{token}", "raw_path": f"/o/{token}".encode()})
             logger.info(f"failed on /r/{token}")
