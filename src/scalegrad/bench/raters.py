@@ -109,16 +109,17 @@ async def run_load(address: str, links: dict[str, str], seconds: float, pause: f
 
 
 async def run_killed(
-    folder: Path, database: str | None, links: dict[str, str], seconds: float, pause: float, kill_after: float
+    folder: Path, database: str | None, links: dict[str, str], seconds: float, pause: float, kill_after: int
 ) -> tuple[Load, Audit]:
-    """`run_load` on a server that is killed (SIGKILL) after `kill_after` seconds and followed by another on its port.
+    """`run_load` on a server that is killed (SIGKILL) after `kill_after` answers and followed by another on its port.
 
     Gives the whole load, and the audit of the database as the killed server left it.
     """
     load = Load()
     with server(folder, database) as (address, process):
         rating = asyncio.create_task(run_load(address, links, seconds, pause, load))
-        await asyncio.sleep(kill_after)
+        while len(load.acknowledged) < kill_after and not rating.done():
+            await asyncio.sleep(0.01)
         process.kill()
         process.wait()
         heard = Load(acknowledged=dict(load.acknowledged))

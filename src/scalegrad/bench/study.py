@@ -34,7 +34,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--raters", type=int, default=200, help="raters at once")
     parser.add_argument("--seconds", type=float, default=60, help="how long they rate")
     parser.add_argument("--pause", type=float, default=2.0, help="seconds from one answer of a rater to the next")
-    parser.add_argument("--kill-after", type=float, help="kill the server after so many seconds and start another")
+    parser.add_argument("--kill-after", type=int, help="kill the server after so many answers and start another")
     parser.add_argument("--postgres", action="store_true", help="on a temporary PostgreSQL, not on SQLite")
     parser.add_argument("--out", type=Path, help="where the result goes")
     options = parser.parse_args(argv)
@@ -80,7 +80,7 @@ def _result(options: argparse.Namespace, load: Load, found: Audit, left: Audit |
         "pause_s": options.pause,
         "seconds": options.seconds,
         "acknowledged": len(load.acknowledged),
-        "killed": {"after_s": options.kill_after, "audit_then": asdict(left)} if left else None,
+        "killed": {"after_answers": options.kill_after, "audit_then": asdict(left)} if left else None,
         "audit": asdict(found),
         "retries": load.retries,
         "statuses": load.statuses,
