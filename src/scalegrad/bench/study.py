@@ -1,0 +1,108 @@
+"""The study server under load: how long an answer takes to be acknowledged, and whether all of them are kept.
+
+python -m scalegrad.bench.study --raters 200 --seconds 60 --out benchmarks/study-load-sqlite.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from scalegrad._version import __version__
+from scalegrad.bench.postgres import temporary_postgres
+from scalegrad.bench.raters import Audit, Load, audit, make_folder, run_killed, run_load, server
+
+
+def main(argv: list[str]) -> None:
+    """Print the result as JSON and store it."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scalegrad.bench.study",
+        description="The study server under load, raters and server on this machine.",
+        epilog="example: python -m scalegrad.bench.study --raters 200 --seconds 60",
+    )
+    parser.add_argument("--raters", type=int, default=200, help="raters at once")
+    parser.add_argument("--seconds", type=float, default=60, help="how long they rate")
+    parser.add_argument("--pause", type=float, default=2.0, help="seconds from one answer of a rater to the next")
+    parser.add_argument("--kill-after", type=int, help="kill the server after so many answers and start another")
+    parser.add_argument("--postgres", action="store_true", help="on a temporary PostgreSQL, not on SQLite")
+    parser.add_argument("--out", type=Path, help="where the result goes")
+    options = parser.parse_args(argv)
+    print(f"{options.raters} raters for {options.seconds:.0f} s …", file=sys.stderr)
+    text = json.dumps(measure(options), indent=2)
+    print(text)
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        made = options.out.with_name(f".{options.out.name}.part")
+        made.write_text(text + "\n", encoding="utf-8")
+        made.replace(options.out)
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Run the load that `options` ask for."""
+    busy = os.getloadavg()[0]  # what else the machine was doing
+    left = None
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "study"
+        database = stack.enter_context(temporary_postgres()) if options.postgres else None
+        links = make_folder(folder, options.raters, items=int(options.seconds / options.pause) + 2)
+        pace = (links, options.seconds, options.pause)
+        if options.kill_after:
+            load, left = asyncio.run(run_killed(folder, database, *pace, options.kill_after))
+        else:
+            address, _ = stack.enter_context(server(folder, database))
+            load = asyncio.run(run_load(address, *pace))
+        found = audit(folder, database, load)
+    return _result(options, load, found, left) | {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, raters and server on the same",
+        "load_average_before": round(busy, 1),
+        "python": platform.python_version(),
+        "scalegrad": __version__,
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _result(options: argparse.Namespace, load: Load, found: Audit, left: Audit | None) -> dict[str, Any]:
+    return {
+        "what": "study server: POST /answer until it is acknowledged, and the next page",
+        "database": "PostgreSQL" if options.postgres else "SQLite",
+        "raters": options.raters,
+        "pause_s": options.pause,
+        "seconds": options.seconds,
+        "acknowledged": len(load.acknowledged),
+        "killed": {"after_answers": options.kill_after, "audit_then": asdict(left)} if left else None,
+        "audit": asdict(found),
+        "retries": load.retries,
+        "statuses": load.statuses,
+        "answer_ms": _summary(load.answer_seconds),
+        "page_ms": _summary(load.page_seconds),
+    }
+
+
+def _summary(seconds: list[float]) -> dict[str, float]:
+    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    return {name: round(1000 * percentile(seconds, share), 1) for name, share in shares.items()}
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that `share` of all values do not exceed.
+
+    >>> percentile([5.0, 1.0, 2.0, 4.0, 3.0], 0.8)
+    4.0
+    """
+    ordered = sorted(values)
+    return ordered[max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1)]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

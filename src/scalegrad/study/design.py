@@ -1,0 +1,66 @@
+"""A study as it is drawn: which pairs of texts, shown to whom, in which order and on which side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Choice = Literal["first", "second", "tie"]
+QUESTION = "Which text continues the beginning better, by relevance, grammar, fluency and readability?"
+TITLE = "Which continues it better?"
+
+# What checks call their texts: the second is obviously worse.
+CHECK = ("right", "wrong")
+
+
+@dataclass(frozen=True)
+class Item:
+    """Two texts that continue one prefix: `texts[i]` is by `systems[i]`. A check's are right and wrong."""
+
+    kind: Literal["pair", "check"]
+    prefix_id: str
+    prefix: str
+    systems: tuple[str, str]
+    texts: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An item as one rater meets it: `swapped` puts `texts[1]` first; `repeat` marks its second showing."""
+
+    item: int
+    swapped: bool
+    repeat: bool = False
+
+
+@dataclass(frozen=True)
+class Study:
+    """A drawn study: `sheets[rater]` lists what that rater is shown, number 1 first."""
+
+    id: str
+    title: str
+    question: str
+    seed: int
+    ties: bool
+    closes: datetime | None
+    pairs: tuple[tuple[str, str], ...]
+    items: tuple[Item, ...]
+    sheets: dict[str, tuple[Shown, ...]]
+
+    def shown(self, rater: str, number: int) -> tuple[Shown, Item]:
+        """What `rater` is asked at `number`, counted from 1."""
+        shown = self.sheets[rater][number - 1]
+        return shown, self.items[shown.item]
+
+    def texts(self, rater: str, number: int) -> tuple[str, str]:
+        """The two texts in the order in which `rater` sees them."""
+        shown, item = self.shown(rater, number)
+        return (item.texts[1], item.texts[0]) if shown.swapped else item.texts
+
+    def chosen(self, rater: str, number: int, choice: Choice) -> str | None:
+        """The system that a choice of `rater` at `number` is a vote for; None is a tie."""
+        shown, item = self.shown(rater, number)
+        if choice == "tie":
+            return None
+        return item.systems[(choice == "second") != shown.swapped]

@@ -1,0 +1,170 @@
+"""`scalegrad study` as it is typed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+from tests.study.studies import made_completions, write_jsonl
+
+from scalegrad.cli import main
+from scalegrad.study import load_study
+from scalegrad.study.answers import Answers
+from scalegrad.study.folder import default_database
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Completion files of two systems, as `scalegrad complete` writes them."""
+    made = made_completions(systems=("mle", "sg"))
+    return {
+        system: write_jsonl(
+            tmp_path / f"{system}.jsonl",
+            [{"id": key, "prefix": made.prefixes[key], "continuation": text} for key, text in texts.items()],
+        )
+        for system, texts in made.texts.items()
+    }
+
+
+def new(folder, files, *options):
+    systems = [part for name, file in files.items() for part in ("--system", f"{name}={file}")]
+    return run("study", "new", str(folder), *systems, *options)
+
+
+def run(*arguments):
+    """The exit code of a command in this process."""
+    try:
+        main(arguments)
+    except SystemExit as exit:
+        return exit.code or 0
+    return 0
+
+
+def test_new_writes_what_was_asked_for(tmp_path, files, capsys):
+    options = ("--pair", "sg:mle", "--prefixes", "12", "--raters", "anna,ben", "--checks", "2", "--repeats", "3")
+    more = (
+        "--ties",
+        "--seed",
+        "5",
+        "--closes",
+        "2031-05-01",
+        "--url",
+        "https://study.example.org/",
+        "--title",
+        "Texts",
+    )
+    assert new(tmp_path / "study", files, *options, *more) == 0
+    out = capsys.readouterr().out
+    assert "17 items for each of 2 raters (sg:mle)" in out
+    study = load_study(tmp_path / "study")
+    assert (study.pairs, study.ties, study.seed, study.title) == ((("sg", "mle"),), True, 5, "Texts")
+    assert (study.closes.date().isoformat(), study.closes.hour) == ("2031-05-01", 23)
+    assert {len(sheet) for sheet in study.sheets.values()} == {17}
+    with (tmp_path / "study" / "links.csv").open(newline="") as rows:
+        links = {row["who"]: row["link"] for row in csv.DictReader(rows)}
+    assert list(links) == ["anna", "ben", "(organiser)"]
+    assert all(link.startswith("https://study.example.org/") for link in links.values())
+    for link in links.values():  # a terminal is a log too
+        assert link.rsplit("/", 1)[1] not in out
+
+
+def test_new_in_json_and_with_other_field_names(tmp_path, capsys):
+    lines = [{"n": i, "p": f"prefix {i}", "c": f"text {i}"} for i in range(5)]
+    one = write_jsonl(tmp_path / "a.jsonl", lines)
+    two = write_jsonl(tmp_path / "b.jsonl", [line | {"c": "other"} for line in lines])
+    fields = ("--id-field", "n", "--prefix-field", "p", "--continuation-field", "c")
+    assert new(tmp_path / "s", {"a": one, "b": two}, *fields, "--prefixes", "5", "--raters", "3", "--json") == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["raters"] == ["rater-1", "rater-2", "rater-3"]
+    assert made["items_per_rater"] == 5
+    assert {item.prefix_id for item in load_study(tmp_path / "s").items} == set("01234")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--prefixes", "41"), "prefixes must lie between 1 and 40, not 41"),
+        (("--pair", "sg"), "--pair must be A:B"),
+        (("--pair", "sg:gpt"), "pairs names 'gpt'"),
+        (("--raters", "a,a"), "different names"),
+        (("--closes", "soon"), "--closes must be a date like 2027-01-31"),
+        (("--checks", "2", "--checks-from", "x.jsonl"), "give one of the two"),
+        (("--system", "third"), "--system must be NAME=FILE"),
+        (("--system", "third=no-such-file.jsonl"), "No such file"),
+        (("--url", "example.org", "--prefixes", "5"), "the address of the study must be"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_leave_nothing(tmp_path, files, capsys, options, sentence):
+    assert new(tmp_path / "study", files, *options) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("scalegrad: ")
+    assert sentence in said
+    assert "Traceback" not in said
+    assert {file.name for file in tmp_path.iterdir()} == {"mle.jsonl", "sg.jsonl"}
+
+
+def test_mismatched_prefixes_are_refused_with_the_difference(tmp_path, files, capsys):
+    lines = [json.loads(line) for line in files["sg"].read_text().splitlines()]
+    lines[7]["prefix"] = lines[7]["prefix"].replace("market", "Markt", 1)
+    write_jsonl(files["sg"], lines)
+    assert new(tmp_path / "study", files) == 2
+    said = capsys.readouterr().err
+    assert "prefix '7' is not the same" in said
+    assert "Markt" in said
+
+
+def test_from_new_to_analyse(tmp_path, files, capsys):
+    folder = tmp_path / "study"
+    new(folder, files, "--pair", "sg:mle", "--prefixes", "10")
+    assert run("study", "analyse", str(folder)) == 2
+    assert "has no answers yet" in capsys.readouterr().err
+    study = load_study(folder)
+    answers = Answers(default_database(folder), study, quickest=0)
+    for rater, sheet in study.sheets.items():
+        answers.start(rater, "native")
+        for number in range(1, len(sheet) + 1):
+            wanted = "sg" if number <= 8 else "mle"
+            choice = "first" if study.chosen(rater, number, "first") == wanted else "second"
+            answers.answer(rater, number, 0, choice)
+    answers.dispose()
+    assert run("study", "analyse", str(folder), "--json", "--out", str(tmp_path / "results")) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["pairs"][0]["win_rate"]["estimate"] == 0.8
+    assert figures["raters"][0]["english"] == "native"
+    assert figures["paper"][0] == {"a": "SG", "b": "MLE", "win_rate": 0.84, "agreement": 0.84, "ac1": 0.78}
+    assert (tmp_path / "results" / "report.html").exists()
+    assert run("study", "analyse", str(folder)) == 0
+    printed = capsys.readouterr().out
+    assert "80.0%" in printed
+    assert "paper" in printed
+
+
+def test_serve_says_what_is_wrong(tmp_path, files, capsys):
+    assert run("study", "serve", str(tmp_path / "nothing")) == 2
+    assert "is not a study folder" in capsys.readouterr().err
+    new(tmp_path / "study", files, "--prefixes", "5")
+    assert run("study", "serve", str(tmp_path / "study"), "--database", "nosuch://x") == 2
+    assert "SQLAlchemy knows no database called 'nosuch'" in capsys.readouterr().err
+    assert run("study", "serve", str(tmp_path / "study"), "--port", "70000") == 2
+    assert "cannot listen on port 70000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["new", "serve", "analyse"])
+def test_help_shows_an_example(verb, capsys):
+    assert run("study", verb, "--help") == 0
+    assert f"Example: scalegrad study {verb}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path, files, capsys, monkeypatch):
+    new(tmp_path / "study", files, "--prefixes", "5")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert run("study", "serve", str(tmp_path / "study")) == 2
+    assert 'uvicorn is needed here: pip install "scalegrad[study]"' in capsys.readouterr().err
+
+
+def test_drawing_a_study_loads_no_web_server_and_no_database():
+    code = "import sys, scalegrad.study; print([m for m in ('fastapi', 'sqlalchemy', 'uvicorn') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
