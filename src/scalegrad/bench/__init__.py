@@ -4,5 +4,6 @@
 BENCHMARKS = {
     "cpu": "The losses on a CPU beside plain cross-entropy and the dense formulation.",
     "gpu": "The losses on a GPU beside every plain cross-entropy people use, and what they must show.",
+    "metrics": "Rep/l and Rep-n beside loops in plain Python.",
     "plot": "Time and memory over vocabulary and sequence length, drawn from a stored GPU run.",
 }
