@@ -40,12 +40,12 @@ def main(argv: list[str]) -> None:
     options = parser.parse_args(argv)
     print(f"{options.raters} raters for {options.seconds:.0f} s …", file=sys.stderr)
     text = json.dumps(measure(options), indent=2)
-    print(text)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         made = options.out.with_name(f".{options.out.name}.part")
         made.write_text(text + "\n", encoding="utf-8")
         made.replace(options.out)
+    print(text)
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
