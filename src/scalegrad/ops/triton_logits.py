@@ -28,7 +28,6 @@ from scalegrad.ops.triton_tiles import (
     has_bit,
     head_slope,
     load_change,
-    load_list,
     load_row,
     load_tile,
     load_unit,
@@ -42,7 +41,7 @@ from scalegrad.sets import Members
 WARPS = 16
 REGS = 64  # of a thread, with a set: more would leave fewer rows at work
 ROWS = 16  # a program's; its bits then take 1/256 of the logits' memory in half precision
-MOST_LISTED = 2048  # places of a list up to which its distinct tokens are written down and looked at alone
+MOST_LISTED = 2048  # places of a list up to which unlikelihood writes down its distinct tokens and looks at them alone
 
 
 @triton.jit
@@ -135,13 +134,13 @@ def _write_tile(
 def _scale_grad_kernel(
     logits, grad, stride, N, V, words_each,
     targets, strength, weight,
-    ids, ids_stride, line, begin, end, words, listing,
+    ids, ids_stride, line, begin, end, words,
     out_loss, out_nll, out_mass, out_seen,
     smoothing,
-    SET: tl.constexpr, LISTED: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr,
+    SET: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr,
     SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     ROWS: tl.constexpr, ALIKE: tl.constexpr,
-    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr, MOST: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
 ):  # fmt: skip
     """Eq. 4–6. ALIKE: every so many rows start at the same place of an aligned group; a program takes such rows."""
     UNIT: tl.constexpr = G * WIDTH
@@ -149,9 +148,6 @@ def _scale_grad_kernel(
     program = tl.program_id(0)
     first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
     words += program.to(tl.int64) * words_each
-    listing += program.to(tl.int64) * MOST
-    DENSE: tl.constexpr = SET and not LISTED  # look at the bits of every column; else at the listed columns alone
-    count = 0
     old_line, old_begin, old_end = -1, 0, 0
     k, row_line, row_begin, row_end = load_row(first_row, N, targets, line, begin, end, SET)
     change = load_change(ids, ids_stride, row_line, row_begin, row_end, LIST) if SET else 0
@@ -174,14 +170,12 @@ def _scale_grad_kernel(
         if k >= 0:
             target_listed = False
             if SET:
-                count = follow(
-                    words, listing, count, ids, ids_stride, lead, row_line, row_begin, row_end,
-                    old_line, old_begin, old_end, change, LISTED, G, WIDTH, UNITS, LIST,
+                follow(
+                    words, words, 0, ids, ids_stride, lead, row_line, row_begin, row_end,
+                    old_line, old_begin, old_end, change, False, G, WIDTH, UNITS, LIST,
                 )  # fmt: skip
                 old_line, old_begin, old_end = row_line, row_begin, row_end
                 target_listed = has_bit(words, k + lead, G, WIDTH, UNITS)
-            if LISTED:
-                token = load_list(listing, count, MOST)
             gamma = tl.load(strength + n)
             x_k = through_head(tl.load(row + lead + k), SOFTCAP, SCALE)
 
@@ -192,19 +186,17 @@ def _scale_grad_kernel(
             if full > 0:
                 c, mass, listed, plain = _add_tile(
                     row, words, 0, lead, V, c, mass, listed, plain,
-                    True, DENSE, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                 )  # fmt: skip
-            if LISTED:
-                x_list = through_head(tl.load(row + lead + token, mask=token >= 0, other=0.0), SOFTCAP, SCALE)
             for i in range(1, full):
                 c, mass, listed, plain = _add_tile(
                     row, words, i, lead, V, c, mass, listed, plain,
-                    False, DENSE, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                 )  # fmt: skip
             for at in range(full * TILE, lead + V, UNIT):
                 c, mass, listed, plain = _add_tail(
                     row, words, at, full, lead, V, c, mass, listed, plain,
-                    DENSE, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                 )  # fmt: skip
             if SET:
                 first = first_change(next_line, next_begin, old_line, old_begin, old_end)
@@ -212,11 +204,7 @@ def _scale_grad_kernel(
             highest = tl.max(c)
             fade = tl.exp2(c - highest)
             all_mass = tl.sum(mass * fade)
-            if LISTED:
-                e_list = tl.where(token >= 0, tl.exp2(tl.fma(x_list, LOG2E, -highest)), 0.0)
-                list_mass = tl.sum(e_list)
-            else:
-                list_mass = tl.sum(listed * fade)
+            list_mass = tl.sum(listed * fade)
             rest_mass = all_mass - list_mass
 
             # Eq. 4: novel tokens count γ times, discouraged ones once.
@@ -232,14 +220,12 @@ def _scale_grad_kernel(
             to_target = -tl.fma(x_k, LOG2E, -highest)  # how far the target stands below the top, in powers of two
             loss = (to_target + tl.log2(total) - tl.log2(k_scale)) * LN2
             if SMOOTH:
-                in_list = count
-                if DENSE:
-                    in_words = tl.zeros([G, 1], tl.int32)
+                count = tl.zeros([G, 1], tl.int32)
+                if SET:
                     for i in range(full + 1):
                         word = load_words(words, i, G)
-                        in_words += tl.sum((word >> tl.arange(0, 32)[None, :]) & 1, 1, keep_dims=True)
-                    in_list = tl.sum(in_words)
-                share = in_list / V
+                        count += tl.sum((word >> tl.arange(0, 32)[None, :]) & 1, 1, keep_dims=True)
+                share = tl.sum(count) / V
                 novel = share if COMPLEMENT else 1 - share
                 to_mean = -tl.fma(tl.sum(plain) / V, LOG2E, -highest)
                 uniform = (to_mean + tl.log2(total) - novel * tl.log2(gamma)) * LN2
@@ -255,29 +241,22 @@ def _scale_grad_kernel(
                 off = rest_scale / total * w
                 floor = smoothing / V * w
                 for at in range(full * TILE, lead + V, UNIT):
-                    word = load_words(words, full, G) if DENSE else 0
+                    word = load_words(words, full, G) if SET else 0
                     x = load_unit(row, at, lead, V, False, True, SOFTCAP, SCALE, G, WIDTH)
                     _write_unit(
                         grad_row, at, lead, V, x, highest, word, (at // UNIT) % UNITS, on, off, floor,
-                        True, DENSE, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
+                        True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
                     )  # fmt: skip
                 for i in range(1, full):  # backwards: what was read last is still near
                     _write_tile(
                         row, grad_row, words, full - i, lead, V, highest, on, off, floor,
-                        False, DENSE, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                        False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                     )  # fmt: skip
                 if full > 0:
                     _write_tile(
                         row, grad_row, words, 0, lead, V, highest, on, off, floor,
-                        True, DENSE, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                        True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                     )  # fmt: skip
-                if LISTED:
-                    g_list = e_list * on
-                    if SMOOTH:
-                        g_list -= floor
-                    g_list = head_slope(g_list, x_list, SOFTCAP, SCALE).to(grad.dtype.element_ty)
-                    tl.debug_barrier()
-                    tl.store(grad_row + lead + token, g_list, mask=token >= 0)
                 tl.debug_barrier()  # the target's gradient is made once, in float32, over what its unit wrote
                 g_k = tl.exp2(-to_target) * (k_scale / total * w) - (1 - smoothing) * w
                 if SMOOTH:
@@ -315,29 +294,29 @@ def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obje
     out = Losses(loss, nll, mass, torch.empty(n, dtype=torch.bool, device=logits.device))
     if n == 0:
         return out
-    most = triton.next_power_of_2(members.ids.shape[1])
-    listed = has_set and most <= MOST_LISTED
-    most = most if listed else 1
-    listing = torch.empty(programs * most if listed else 1, dtype=torch.int32, device=logits.device)
     ids = members.ids.contiguous()
     tensors = (
         logits, logits if grad is None else grad, stride, n, vocab, words_each,
         rows.targets, rows.strength, rows.weight,
-        ids, ids.stride(0), members.line, members.begin, members.end, words, listing,
-        *out, objective.label_smoothing,
+        ids, ids.stride(0), members.line, members.begin, members.end, words,
     )  # fmt: skip
     constants = {
         "SMOOTH": objective.label_smoothing > 0, "GRAD": grad is not None,
         "SOFTCAP": objective.softcap or 0.0, "SCALE": objective.logit_scale or 1.0,
-        "ROWS": rows_each, "ALIKE": alike, "G": group, "WIDTH": WIDTH, "UNITS": UNITS, "LIST": LIST, "LISTED": listed, "MOST": most,
+        "ROWS": rows_each, "ALIKE": alike, "G": group, "WIDTH": WIDTH, "UNITS": UNITS, "LIST": LIST,
         "num_warps": WARPS,
     }  # fmt: skip
     if has_set and REGS:
         constants["maxnreg"] = REGS
     if objective.name == "unlikelihood" and has_set:
-        unlikelihood_kernel[(programs,)](*tensors, **constants)
+        most = triton.next_power_of_2(ids.shape[1])
+        listed = most <= MOST_LISTED
+        listing = torch.empty(programs * most if listed else 1, dtype=torch.int32, device=logits.device)
+        constants |= {"LISTED": listed, "MOST": most if listed else 1}
+        unlikelihood_kernel[(programs,)](*tensors, listing, *out, objective.label_smoothing, **constants)
     else:
-        _scale_grad_kernel[(programs,)](*tensors, SET=has_set, COMPLEMENT=members.complement, **constants)
+        constants |= {"SET": has_set, "COMPLEMENT": members.complement}
+        _scale_grad_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     return out
 
 

@@ -121,15 +121,71 @@ def _write_tile(
     at = tile * (UNIT * UNITS)
     word = load_words(words, tile, G) if DENSE else 0
     x0, x1, x2, x3 = load_tile(row, at, lead, V, False, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(grad, at, lead, V, x0, word, 0, c2, to_p, factor, push, floor, DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
     _write_unit(
-        grad, at + UNIT, lead, V, x1, word, 1, c2, to_p, factor, push, floor, DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+        grad, at, lead, V, x0, word, 0, c2, to_p, factor, push, floor, DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
     )
     _write_unit(
-        grad, at + 2 * UNIT, lead, V, x2, word, 2, c2, to_p, factor, push, floor, DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+        grad,
+        at + UNIT,
+        lead,
+        V,
+        x1,
+        word,
+        1,
+        c2,
+        to_p,
+        factor,
+        push,
+        floor,
+        DENSE,
+        EDGE,
+        SMOOTH,
+        SOFTCAP,
+        SCALE,
+        G,
+        WIDTH,
     )
     _write_unit(
-        grad, at + 3 * UNIT, lead, V, x3, word, 3, c2, to_p, factor, push, floor, DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+        grad,
+        at + 2 * UNIT,
+        lead,
+        V,
+        x2,
+        word,
+        2,
+        c2,
+        to_p,
+        factor,
+        push,
+        floor,
+        DENSE,
+        EDGE,
+        SMOOTH,
+        SOFTCAP,
+        SCALE,
+        G,
+        WIDTH,
+    )
+    _write_unit(
+        grad,
+        at + 3 * UNIT,
+        lead,
+        V,
+        x3,
+        word,
+        3,
+        c2,
+        to_p,
+        factor,
+        push,
+        floor,
+        DENSE,
+        EDGE,
+        SMOOTH,
+        SOFTCAP,
+        SCALE,
+        G,
+        WIDTH,
     )
 
 
