@@ -17,7 +17,8 @@ from scalegrad.ops.chunked import HeadGrads
 from scalegrad.ops.rows import Losses, Objective, Rows
 from scalegrad.sets import Members
 
-CHUNK_BYTES = 512 << 20  # of logits at once
+CHUNK_BYTES = 384 << 20  # of logits at once,
+CHUNK_ROWS = 2048  # unless these are more: fewer rows would make slow products and many sums of dW
 PAD_TO = 64  # columns
 
 
@@ -78,5 +79,5 @@ def fill(
 
 def _chunk_rows(n: int, vocab: int, element_size: int) -> int:
     """Equal chunks within the memory budget, so a function of the shapes alone: the same on every rank."""
-    most = max(128, CHUNK_BYTES // (vocab * element_size))
+    most = max(CHUNK_ROWS, CHUNK_BYTES // (vocab * element_size))
     return math.ceil(math.ceil(n / math.ceil(n / most)) / 128) * 128

@@ -40,7 +40,8 @@ from scalegrad.sets import Members
 
 WARPS = 16
 REGS = 64  # of a thread, with a set: more would leave fewer rows at work
-ROWS = 8  # a program's; its bits then take 1/128 of the logits' memory in half precision
+ROWS = 16  # a program's; its bits then take 1/256 of the logits' memory in half precision
+MOST_LISTED = 2048  # places of a list up to which unlikelihood writes down its distinct tokens and looks at them alone
 
 
 @triton.jit
@@ -170,8 +171,8 @@ def _scale_grad_kernel(
             target_listed = False
             if SET:
                 follow(
-                    words, ids, ids_stride, lead, row_line, row_begin, row_end, old_line, old_begin, old_end, change,
-                    G, WIDTH, UNITS, LIST,
+                    words, words, 0, ids, ids_stride, lead, row_line, row_begin, row_end,
+                    old_line, old_begin, old_end, change, False, G, WIDTH, UNITS, LIST,
                 )  # fmt: skip
                 old_line, old_begin, old_end = row_line, row_begin, row_end
                 target_listed = has_bit(words, k + lead, G, WIDTH, UNITS)
@@ -298,7 +299,6 @@ def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obje
         logits, logits if grad is None else grad, stride, n, vocab, words_each,
         rows.targets, rows.strength, rows.weight,
         ids, ids.stride(0), members.line, members.begin, members.end, words,
-        *out, objective.label_smoothing,
     )  # fmt: skip
     constants = {
         "SMOOTH": objective.label_smoothing > 0, "GRAD": grad is not None,
@@ -309,9 +309,14 @@ def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obje
     if has_set and REGS:
         constants["maxnreg"] = REGS
     if objective.name == "unlikelihood" and has_set:
-        unlikelihood_kernel[(programs,)](*tensors, **constants)
+        most = triton.next_power_of_2(ids.shape[1])
+        listed = most <= MOST_LISTED
+        listing = torch.empty(programs * most if listed else 1, dtype=torch.int32, device=logits.device)
+        constants |= {"LISTED": listed, "MOST": most if listed else 1}
+        unlikelihood_kernel[(programs,)](*tensors, listing, *out, objective.label_smoothing, **constants)
     else:
-        _scale_grad_kernel[(programs,)](*tensors, SET=has_set, COMPLEMENT=members.complement, **constants)
+        constants |= {"SET": has_set, "COMPLEMENT": members.complement}
+        _scale_grad_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     return out
 
 

@@ -139,10 +139,18 @@ def clear(words, ids, lead, first, stop, G: tl.constexpr, WIDTH: tl.constexpr, U
 
 
 @triton.jit
-def mark(words, token, lead, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr):
-    """Set the bits of these tokens; −1 counts for nothing."""
+def mark(
+    words, listing, count, token, lead,
+    LISTED: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
+):  # fmt: skip
+    """Set the bits of these tokens, −1 counting for nothing; LISTED: write down those that were not set before."""
     word, bit = place_of(token + lead, G, WIDTH, UNITS)
-    tl.atomic_or(words + word, tl.full([LIST], 1, tl.int32) << bit, mask=token >= 0, sem="relaxed")
+    old = tl.atomic_or(words + word, tl.full([LIST], 1, tl.int32) << bit, mask=token >= 0, sem="relaxed")
+    if LISTED:
+        new = ((token >= 0) & (((old >> bit) & 1) == 0)).to(tl.int32)
+        tl.store(listing + count + tl.cumsum(new, 0) - 1, token, mask=new != 0)
+        count += tl.sum(new)
+    return count
 
 
 @triton.jit
@@ -174,15 +182,25 @@ def load_change(ids, ids_stride, line, first, end, LIST: tl.constexpr):
 
 @triton.jit
 def follow(
-    words, ids, ids_stride, lead, line, begin, end, old_line, old_begin, old_end, change,
-    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
+    words, listing, count, ids, ids_stride, lead, line, begin, end, old_line, old_begin, old_end, change,
+    LISTED: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
 ):  # fmt: skip
-    """Bring the bits from the set of the row before to that of this row: usually a few tokens more."""
+    """Bring the bits, and the list, from the set of the row before to that of this row: usually a few tokens more."""
     first = first_change(line, begin, old_line, old_begin, old_end)
     if (old_line >= 0) & ((line != old_line) | (begin != old_begin)):
         clear(words, ids + old_line.to(tl.int64) * ids_stride, lead, old_begin, old_end, G, WIDTH, UNITS, LIST)
+        count = 0
         tl.debug_barrier()
-    mark(words, change, lead, G, WIDTH, UNITS, LIST)
+    count = mark(words, listing, count, change, lead, LISTED, G, WIDTH, UNITS, LIST)
     for start in range(first + LIST, end, LIST):
-        mark(words, load_change(ids, ids_stride, line, start, end, LIST), lead, G, WIDTH, UNITS, LIST)
+        more = load_change(ids, ids_stride, line, start, end, LIST)
+        count = mark(words, listing, count, more, lead, LISTED, G, WIDTH, UNITS, LIST)
     tl.debug_barrier()
+    return count
+
+
+@triton.jit
+def load_list(listing, count, MOST: tl.constexpr):
+    """[MOST] the distinct discouraged tokens, −1 beyond them. Other threads wrote them, so the L1 is passed by."""
+    place = tl.arange(0, MOST)
+    return tl.load(listing + place, mask=place < count, other=-1, cache_modifier=".cg")

@@ -19,6 +19,7 @@ from scalegrad.ops.triton_tiles import (
     has_bit,
     head_slope,
     load_change,
+    load_list,
     load_tile,
     load_unit,
     load_words,
@@ -63,11 +64,17 @@ def _rank_tile(
 
 
 @triton.jit
+def log_1_minus(p):
+    """log(1 − p) for p ≤ ½; a series where 1 − p would round."""
+    series = -p * (1 + p * (0.5 + p * (0.33333334 + p * 0.25)))
+    return tl.where(p < 0.01, series, tl.log2(1 - p) * LN2)
+
+
+@triton.jit
 def _negative_unit(x, word, c2, to_p, odds, log_rest, mass, unit, WIDTH: tl.constexpr):
     p = tl.where(bits_of(word, unit, WIDTH), tl.exp2(tl.fma(x, LOG2E, -c2)) * to_p, 0.0)
-    series = -p * (1 + p * (0.5 + p * (0.33333334 + p * 0.25)))  # log(1 − p) where 1 − p would round
     odds += tl.sum(p / (1 - p), 1, keep_dims=True)
-    log_rest += tl.sum(tl.where(p < 0.01, series, tl.log2(1 - p) * LN2), 1, keep_dims=True)
+    log_rest += tl.sum(log_1_minus(p), 1, keep_dims=True)
     return odds, log_rest, mass + tl.sum(p, 1, keep_dims=True)
 
 
@@ -90,12 +97,14 @@ def _negative_tile(
 @triton.jit
 def _write_unit(
     grad, at, lead, V, x, word, unit, c2, to_p, factor, push, floor,
-    EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    DENSE: tl.constexpr, EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     e = tl.exp2(tl.fma(x, LOG2E, -c2))
-    p = e * to_p
-    g = e * factor + tl.where(bits_of(word, unit, WIDTH), push * p / (1 - p), 0.0)
+    g = e * factor
+    if DENSE:
+        p = e * to_p
+        g += tl.where(bits_of(word, unit, WIDTH), push * p / (1 - p), 0.0)
     if SMOOTH:
         g -= floor
     store_unit(grad, at, lead, V, head_slope(g, x, SOFTCAP, SCALE), EDGE, G, WIDTH)
@@ -104,23 +113,79 @@ def _write_unit(
 @triton.jit
 def _write_tile(
     row, grad, words, tile, lead, V, c2, to_p, factor, push, floor,
-    EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    DENSE: tl.constexpr, EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
     """Eq. 7 away from top and target: p·(1 − αR) and, for a negative, + α·p/(1 − p)."""
     UNIT: tl.constexpr = G * WIDTH
     at = tile * (UNIT * UNITS)
-    word = load_words(words, tile, G)
+    word = load_words(words, tile, G) if DENSE else 0
     x0, x1, x2, x3 = load_tile(row, at, lead, V, False, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(grad, at, lead, V, x0, word, 0, c2, to_p, factor, push, floor, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
     _write_unit(
-        grad, at + UNIT, lead, V, x1, word, 1, c2, to_p, factor, push, floor, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+        grad, at, lead, V, x0, word, 0, c2, to_p, factor, push, floor, DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
     )
     _write_unit(
-        grad, at + 2 * UNIT, lead, V, x2, word, 2, c2, to_p, factor, push, floor, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+        grad,
+        at + UNIT,
+        lead,
+        V,
+        x1,
+        word,
+        1,
+        c2,
+        to_p,
+        factor,
+        push,
+        floor,
+        DENSE,
+        EDGE,
+        SMOOTH,
+        SOFTCAP,
+        SCALE,
+        G,
+        WIDTH,
     )
     _write_unit(
-        grad, at + 3 * UNIT, lead, V, x3, word, 3, c2, to_p, factor, push, floor, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
+        grad,
+        at + 2 * UNIT,
+        lead,
+        V,
+        x2,
+        word,
+        2,
+        c2,
+        to_p,
+        factor,
+        push,
+        floor,
+        DENSE,
+        EDGE,
+        SMOOTH,
+        SOFTCAP,
+        SCALE,
+        G,
+        WIDTH,
+    )
+    _write_unit(
+        grad,
+        at + 3 * UNIT,
+        lead,
+        V,
+        x3,
+        word,
+        3,
+        c2,
+        to_p,
+        factor,
+        push,
+        floor,
+        DENSE,
+        EDGE,
+        SMOOTH,
+        SOFTCAP,
+        SCALE,
+        G,
+        WIDTH,
     )
 
 
@@ -139,12 +204,12 @@ def _flip(words, column, SET: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr
 def unlikelihood_kernel(
     logits, grad, stride, N, V, words_each,
     targets, strength, weight,
-    ids, ids_stride, line, begin, end, words,
+    ids, ids_stride, line, begin, end, words, listing,
     out_loss, out_nll, out_mass, out_seen,
     smoothing,
-    SMOOTH: tl.constexpr, GRAD: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    LISTED: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     ROWS: tl.constexpr, ALIKE: tl.constexpr,
-    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr, MOST: tl.constexpr,
 ):  # fmt: skip
     """Eq. 2 and 7. The program's rows and bits are as in the ScaleGrad kernel."""
     UNIT: tl.constexpr = G * WIDTH
@@ -152,6 +217,8 @@ def unlikelihood_kernel(
     program = tl.program_id(0)
     first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
     words += program.to(tl.int64) * words_each
+    listing += program.to(tl.int64) * MOST
+    count = 0
     old_line, old_begin, old_end = -1, 0, 0
     for r in tl.range(ROWS, disable_licm=True):
         n = first_row + r * ALIKE
@@ -176,9 +243,9 @@ def unlikelihood_kernel(
                 new_end = tl.load(end + n).to(tl.int32)
                 first = first_change(new_line, new_begin, old_line, old_begin, old_end)
                 change = load_change(ids, ids_stride, new_line, first, new_end, LIST)
-                follow(
-                    words, ids, ids_stride, lead, new_line, new_begin, new_end, old_line, old_begin, old_end, change,
-                    G, WIDTH, UNITS, LIST,
+                count = follow(
+                    words, listing, count, ids, ids_stride, lead, new_line, new_begin, new_end,
+                    old_line, old_begin, old_end, change, LISTED, G, WIDTH, UNITS, LIST,
                 )  # fmt: skip
                 old_line, old_begin, old_end = new_line, new_begin, new_end
                 k_column = k + lead
@@ -215,31 +282,42 @@ def unlikelihood_kernel(
                 to_p = tl.exp2(second - highest - log_sum)
                 log_1_minus_p_top = (second - highest + tl.log2(rest) - log_sum) * LN2
 
-                # The negatives are C without the target; without the top too while tiles are summed and written.
-                if k_seen:
-                    _flip(words, k_column, False, G, WIDTH, UNITS)
-                top_negative = has_bit(words, top_column, G, WIDTH, UNITS)
-                if top_negative:
-                    _flip(words, top_column, False, G, WIDTH, UNITS)
-                tl.debug_barrier()
-                odds = tl.zeros([G, 1], tl.float32)
-                log_rest, mass = odds, odds
-                for at in range(full * TILE, lead + V, UNIT):
-                    word = load_words(words, full, G)
-                    x = load_unit(row, at, lead, V, True, True, SOFTCAP, SCALE, G, WIDTH)
-                    odds, log_rest, mass = _negative_unit(
-                        x, word, second, to_p, odds, log_rest, mass, (at // UNIT) % UNITS, WIDTH
-                    )
-                for i in range(1, full):  # backwards, and forwards again below: what was read last is still near
-                    odds, log_rest, mass = _negative_tile(
-                        row, words, full - i, lead, V, second, to_p, odds, log_rest, mass,
-                        False, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                    )  # fmt: skip
-                if full > 0:
-                    odds, log_rest, mass = _negative_tile(
-                        row, words, 0, lead, V, second, to_p, odds, log_rest, mass,
-                        True, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                    )  # fmt: skip
+                # The negatives are C without the target; the top is counted apart.
+                if LISTED:
+                    token = load_list(listing, count, MOST)
+                    x_list = through_head(tl.load(row + lead + token, mask=token >= 0, other=0.0), SOFTCAP, SCALE)
+                    top_negative = (tl.max((token + lead == top_column).to(tl.int32)) > 0) & (k_column != top_column)
+                    e_list = tl.exp2(tl.fma(x_list, LOG2E, -second))
+                    is_negative = (token >= 0) & (token != k) & (token + lead != top_column)
+                    p_list = tl.where(is_negative, e_list * to_p, 0.0)
+                    odds, log_rest = p_list / (1 - p_list), log_1_minus(p_list)
+                    mass = p_list
+                else:
+                    # Their bits are cleared while tiles are summed and written.
+                    if k_seen:
+                        _flip(words, k_column, False, G, WIDTH, UNITS)
+                    top_negative = has_bit(words, top_column, G, WIDTH, UNITS)
+                    if top_negative:
+                        _flip(words, top_column, False, G, WIDTH, UNITS)
+                    tl.debug_barrier()
+                    odds = tl.zeros([G, 1], tl.float32)
+                    log_rest, mass = odds, odds
+                    for at in range(full * TILE, lead + V, UNIT):
+                        word = load_words(words, full, G)
+                        x = load_unit(row, at, lead, V, True, True, SOFTCAP, SCALE, G, WIDTH)
+                        odds, log_rest, mass = _negative_unit(
+                            x, word, second, to_p, odds, log_rest, mass, (at // UNIT) % UNITS, WIDTH
+                        )
+                    for i in range(1, full):  # backwards, and forwards again below: what was read last is still near
+                        odds, log_rest, mass = _negative_tile(
+                            row, words, full - i, lead, V, second, to_p, odds, log_rest, mass,
+                            False, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                        )  # fmt: skip
+                    if full > 0:
+                        odds, log_rest, mass = _negative_tile(
+                            row, words, 0, lead, V, second, to_p, odds, log_rest, mass,
+                            True, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                        )  # fmt: skip
                 odds_sum = tl.sum(odds)
                 k_is_top = k_column == top_column
                 to_target = -tl.fma(x_k, LOG2E, -highest)
@@ -265,22 +343,29 @@ def unlikelihood_kernel(
                     if full > 0:
                         _write_tile(
                             row, grad_row, words, 0, lead, V, second, to_p, factor, alpha * w, floor,
-                            True, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                            not LISTED, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                         )  # fmt: skip
                     for i in range(1, full):
                         _write_tile(
                             row, grad_row, words, i, lead, V, second, to_p, factor, alpha * w, floor,
-                            False, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                            not LISTED, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                         )  # fmt: skip
                     for at in range(full * TILE, lead + V, UNIT):
-                        word = load_words(words, full, G)
+                        word = 0 if LISTED else load_words(words, full, G)
                         x = load_unit(row, at, lead, V, False, True, SOFTCAP, SCALE, G, WIDTH)
                         _write_unit(
                             grad_row, at, lead, V, x, word, (at // UNIT) % UNITS, second, to_p, factor, alpha * w,
                             floor,
-                            True, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
+                            not LISTED, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
                         )  # fmt: skip
                     tl.debug_barrier()
+                    if LISTED:
+                        g_list = e_list * factor + tl.where(is_negative, odds * (alpha * w), 0.0)
+                        if SMOOTH:
+                            g_list -= floor
+                        g_list = head_slope(g_list, x_list, SOFTCAP, SCALE).to(grad.dtype.element_ty)
+                        tl.store(grad_row + lead + token, g_list, mask=token >= 0)
+                        tl.debug_barrier()
                     # The top and the target: made once, in float32, over what their units wrote.
                     x_top = highest / LOG2E
                     g_top = (p_top * bystander + push) * w
@@ -293,7 +378,8 @@ def unlikelihood_kernel(
                     tl.store(grad_row + top_column, head_slope(g_top, x_top, SOFTCAP, SCALE).to(grad.dtype.element_ty))
                     tl.store(grad_row + k_column, head_slope(g_k, x_k, SOFTCAP, SCALE).to(grad.dtype.element_ty))
                 tl.debug_barrier()
-                if k_seen:
-                    _flip(words, k_column, True, G, WIDTH, UNITS)
-                if top_negative:
-                    _flip(words, top_column, True, G, WIDTH, UNITS)
+                if not LISTED:
+                    if k_seen:
+                        _flip(words, k_column, True, G, WIDTH, UNITS)
+                    if top_negative:
+                        _flip(words, top_column, True, G, WIDTH, UNITS)
