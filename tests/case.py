@@ -80,4 +80,6 @@ class Case:
         )
 
     def _strength(self):
-        return self.strength if self.per_position else float(self.strength.flatten()[0])
+        if self.per_position:
+            return self.strength
+        return float(self.strength.flatten()[0]) if self.strength.numel() else 0.5
