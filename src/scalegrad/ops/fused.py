@@ -269,7 +269,7 @@ def _scaled(impl: str, grad: Tensor, upstream: Tensor) -> Tensor:
         return grad.clone().mul_(factor)
     if upstream.dim() == 0 and upstream.device.type == "cpu" and upstream.item() == 1:
         return grad
-    if impl.startswith("triton"):
+    if impl.startswith("triton") and grad.is_contiguous():
         scaled: Tensor = _implementation("triton").scale_(grad, upstream)
         return scaled
     return grad.mul_(factor)

@@ -38,6 +38,7 @@ def fill(
         inputs = zip((hidden, weight, bias), wanted, strict=True)
         made = (torch.zeros_like(x) if want and x is not None else None for x, want in inputs)
         return losses, HeadGrads(*made)
+    hidden = hidden.masked_fill((rows.targets < 0)[:, None], 0.0)  # NaN there must not reach a product
     padding = -vocab % PAD_TO if vocab % 8 else 0
     head, head_bias = weight, bias
     if padding:

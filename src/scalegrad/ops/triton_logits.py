@@ -46,22 +46,24 @@ MOST_LISTED = 2048  # places of a list up to which unlikelihood writes down its 
 
 @triton.jit
 def _add_unit(
-    x, c, mass, listed, plain, word, unit,
-    SET: tl.constexpr, SMOOTH: tl.constexpr, WIDTH: tl.constexpr,
+    x, c, mass, seen_sum, plain, word, unit,
+    SET: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     e = tl.exp2(tl.fma(x, LOG2E, -c))
     mass += tl.sum(e, 1, keep_dims=True)
     if SET:
-        listed += tl.sum(tl.where(bits_of(word, unit, WIDTH), e, 0.0), 1, keep_dims=True)
+        on = tl.where(bits_of(word, unit, WIDTH), 0.0 if COMPLEMENT else e, e if COMPLEMENT else 0.0)
+        seen_sum += tl.sum(on, 1, keep_dims=True)
     if SMOOTH:
-        plain += tl.sum(tl.where(x > LOWEST, x, 0.0), 1, keep_dims=True)
-    return mass, listed, plain
+        plain += tl.sum(tl.where(x == LOWEST, 0.0, x), 1, keep_dims=True)
+    return mass, seen_sum, plain
 
 
 @triton.jit
 def _add_tile(
-    row, words, i, lead, V, c, mass, listed, plain,
-    EDGE: tl.constexpr, SET: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    row, words, i, lead, V, c, mass, seen_sum, plain,
+    EDGE: tl.constexpr, SET: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr,
+    SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
     """Add a tile to each thread's sums, which are relative to its own running maximum 2^c."""
@@ -72,18 +74,18 @@ def _add_tile(
     top = tl.max(tl.maximum(tl.maximum(x0, x1), tl.maximum(x2, x3)), 1, keep_dims=True)
     higher = tl.maximum(c, top * LOG2E)
     fade = tl.exp2(c - higher)
-    c, mass, listed = higher, mass * fade, listed * fade
-    mass, listed, plain = _add_unit(x0, c, mass, listed, plain, word, 0, SET, SMOOTH, WIDTH)
-    mass, listed, plain = _add_unit(x1, c, mass, listed, plain, word, 1, SET, SMOOTH, WIDTH)
-    mass, listed, plain = _add_unit(x2, c, mass, listed, plain, word, 2, SET, SMOOTH, WIDTH)
-    mass, listed, plain = _add_unit(x3, c, mass, listed, plain, word, 3, SET, SMOOTH, WIDTH)
-    return c, mass, listed, plain
+    c, mass, seen_sum = higher, mass * fade, seen_sum * fade
+    mass, seen_sum, plain = _add_unit(x0, c, mass, seen_sum, plain, word, 0, SET, COMPLEMENT, SMOOTH, WIDTH)
+    mass, seen_sum, plain = _add_unit(x1, c, mass, seen_sum, plain, word, 1, SET, COMPLEMENT, SMOOTH, WIDTH)
+    mass, seen_sum, plain = _add_unit(x2, c, mass, seen_sum, plain, word, 2, SET, COMPLEMENT, SMOOTH, WIDTH)
+    mass, seen_sum, plain = _add_unit(x3, c, mass, seen_sum, plain, word, 3, SET, COMPLEMENT, SMOOTH, WIDTH)
+    return c, mass, seen_sum, plain
 
 
 @triton.jit
 def _add_tail(
-    row, words, at, tile, lead, V, c, mass, listed, plain,
-    SET: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    row, words, at, tile, lead, V, c, mass, seen_sum, plain,
+    SET: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
     """The same for one unit of the last tile, which the row fills only in part."""
@@ -92,8 +94,10 @@ def _add_tail(
     higher = tl.maximum(c, tl.max(x, 1, keep_dims=True) * LOG2E)
     fade = tl.exp2(c - higher)
     unit = (at // (G * WIDTH)) % UNITS
-    mass, listed, plain = _add_unit(x, higher, mass * fade, listed * fade, plain, word, unit, SET, SMOOTH, WIDTH)
-    return higher, mass, listed, plain
+    mass, seen_sum, plain = _add_unit(
+        x, higher, mass * fade, seen_sum * fade, plain, word, unit, SET, COMPLEMENT, SMOOTH, WIDTH
+    )
+    return higher, mass, seen_sum, plain
 
 
 @triton.jit
@@ -171,7 +175,7 @@ def _scale_grad_kernel(
             target_listed = False
             if SET:
                 follow(
-                    words, words, 0, ids, ids_stride, lead, row_line, row_begin, row_end,
+                    words, words, tl.full([], 0, tl.int32), ids, ids_stride, lead, row_line, row_begin, row_end,
                     old_line, old_begin, old_end, change, False, G, WIDTH, UNITS, LIST,
                 )  # fmt: skip
                 old_line, old_begin, old_end = row_line, row_begin, row_end
@@ -182,40 +186,37 @@ def _scale_grad_kernel(
             # Each thread sums over its columns, relative to its own running maximum 2^c.
             c = tl.full([G, 1], LOWEST, tl.float32)
             mass = tl.zeros([G, 1], tl.float32)
-            listed, plain = mass, mass
+            seen_sum, plain = mass, mass
             if full > 0:
-                c, mass, listed, plain = _add_tile(
-                    row, words, 0, lead, V, c, mass, listed, plain,
-                    True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                c, mass, seen_sum, plain = _add_tile(
+                    row, words, 0, lead, V, c, mass, seen_sum, plain,
+                    True, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                 )  # fmt: skip
             for i in range(1, full):
-                c, mass, listed, plain = _add_tile(
-                    row, words, i, lead, V, c, mass, listed, plain,
-                    False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                c, mass, seen_sum, plain = _add_tile(
+                    row, words, i, lead, V, c, mass, seen_sum, plain,
+                    False, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                 )  # fmt: skip
             for at in range(full * TILE, lead + V, UNIT):
-                c, mass, listed, plain = _add_tail(
-                    row, words, at, full, lead, V, c, mass, listed, plain,
-                    SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                c, mass, seen_sum, plain = _add_tail(
+                    row, words, at, full, lead, V, c, mass, seen_sum, plain,
+                    SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                 )  # fmt: skip
             if SET:
-                first = first_change(next_line, next_begin, old_line, old_begin, old_end)
+                first = first_change(next_line, next_begin, next_end, old_line, old_begin, old_end)
                 change = load_change(ids, ids_stride, next_line, first, next_end, LIST)
             highest = tl.max(c)
             fade = tl.exp2(c - highest)
             all_mass = tl.sum(mass * fade)
-            list_mass = tl.sum(listed * fade)
-            rest_mass = all_mass - list_mass
+            seen_mass = tl.sum(seen_sum * fade)
 
             # Eq. 4: novel tokens count γ times, discouraged ones once.
             seen = target_listed
-            seen_mass = list_mass
             list_scale, rest_scale = 1.0, gamma
             if COMPLEMENT:
                 seen = target_listed == 0
-                seen_mass = rest_mass
                 list_scale, rest_scale = gamma, 1.0
-            total = list_scale * list_mass + rest_scale * rest_mass
+            total = seen_mass + gamma * (all_mass - seen_mass)
             k_scale = tl.where(seen, 1.0, gamma)
             to_target = -tl.fma(x_k, LOG2E, -highest)  # how far the target stands below the top, in powers of two
             loss = (to_target + tl.log2(total) - tl.log2(k_scale)) * LN2
@@ -263,7 +264,7 @@ def _scale_grad_kernel(
                     g_k -= floor
                 tl.store(grad_row + lead + k, head_slope(g_k, x_k, SOFTCAP, SCALE).to(grad.dtype.element_ty))
         elif SET:
-            first = first_change(next_line, next_begin, old_line, old_begin, old_end)
+            first = first_change(next_line, next_begin, next_end, old_line, old_begin, old_end)
             change = load_change(ids, ids_stride, next_line, first, next_end, LIST)
         k, row_line, row_begin, row_end = next_k, next_line, next_begin, next_end
 
@@ -274,8 +275,8 @@ def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obje
     `logits` [N, V] with rows at any stride; `grad` has the same.
     """
     n, vocab = logits.shape
-    if logits.stride(1) != 1 or logits.data_ptr() % 16:
-        aligned = logits.contiguous() if logits.stride(1) != 1 else logits.clone()
+    if not _can_walk(logits, grad):
+        aligned = logits.clone(memory_format=torch.contiguous_format)
         losses = fill(aligned, None if grad is None else aligned, rows, members, objective)
         if grad is not None:
             grad.copy_(aligned)
@@ -297,8 +298,8 @@ def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obje
     ids = members.ids.contiguous()
     tensors = (
         logits, logits if grad is None else grad, stride, n, vocab, words_each,
-        rows.targets, rows.strength, rows.weight,
-        ids, ids.stride(0), members.line, members.begin, members.end, words,
+        *(column.contiguous() for column in rows),
+        ids, ids.stride(0), members.line.contiguous(), members.begin.contiguous(), members.end.contiguous(), words,
     )  # fmt: skip
     constants = {
         "SMOOTH": objective.label_smoothing > 0, "GRAD": grad is not None,
@@ -310,14 +311,21 @@ def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obje
         constants["maxnreg"] = REGS
     if objective.name == "unlikelihood" and has_set:
         most = triton.next_power_of_2(ids.shape[1])
-        listed = most <= MOST_LISTED
-        listing = torch.empty(programs * most if listed else 1, dtype=torch.int32, device=logits.device)
-        constants |= {"LISTED": listed, "MOST": most if listed else 1}
+        seen_sum = most <= MOST_LISTED
+        listing = torch.empty(programs * most if seen_sum else 1, dtype=torch.int32, device=logits.device)
+        constants |= {"LISTED": seen_sum, "MOST": most if seen_sum else 1}
         unlikelihood_kernel[(programs,)](*tensors, listing, *out, objective.label_smoothing, **constants)
     else:
         constants |= {"SET": has_set, "COMPLEMENT": members.complement}
         _scale_grad_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     return out
+
+
+def _can_walk(logits: Tensor, grad: Tensor | None) -> bool:
+    """Do the rows lie one after the other from an aligned address, in both tensors alike?"""
+    if grad is not None and (grad.stride() != logits.stride() or grad.data_ptr() % 16):
+        return False
+    return logits.stride(1) == 1 and logits.stride(0) >= logits.shape[1] and logits.data_ptr() % 16 == 0
 
 
 @triton.jit

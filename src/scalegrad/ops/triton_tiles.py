@@ -168,9 +168,9 @@ def load_row(n, N, targets, line, begin, end, SET: tl.constexpr):
 
 
 @triton.jit
-def first_change(line, begin, old_line, old_begin, old_end):
+def first_change(line, begin, end, old_line, old_begin, old_end):
     """Where a row's list goes beyond what the bits hold already: usually after the row before."""
-    return tl.where((line == old_line) & (begin == old_begin), old_end, begin)
+    return tl.where((line == old_line) & (begin == old_begin) & (end >= old_end), old_end, begin)
 
 
 @triton.jit
@@ -186,10 +186,10 @@ def follow(
     LISTED: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
 ):  # fmt: skip
     """Bring the bits, and the list, from the set of the row before to that of this row: usually a few tokens more."""
-    first = first_change(line, begin, old_line, old_begin, old_end)
-    if (old_line >= 0) & ((line != old_line) | (begin != old_begin)):
+    first = first_change(line, begin, end, old_line, old_begin, old_end)
+    if (old_line >= 0) & ((line != old_line) | (begin != old_begin) | (end < old_end)):
         clear(words, ids + old_line.to(tl.int64) * ids_stride, lead, old_begin, old_end, G, WIDTH, UNITS, LIST)
-        count = 0
+        count = tl.full([], 0, tl.int32)
         tl.debug_barrier()
     count = mark(words, listing, count, change, lead, LISTED, G, WIDTH, UNITS, LIST)
     for start in range(first + LIST, end, LIST):

@@ -30,37 +30,36 @@ from scalegrad.ops.triton_tiles import (
 
 
 @triton.jit
-def _rank_unit(x, at, c1, column, c2, others, plain, SMOOTH: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
+def _rank_unit(x, at, peak, column, c2, others, plain, SMOOTH: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
     if SMOOTH:
-        plain += tl.sum(tl.where(x > LOWEST, x, 0.0), 1, keep_dims=True)
+        plain += tl.sum(tl.where(x == LOWEST, 0.0, x), 1, keep_dims=True)
     best = tl.max(x, 1, keep_dims=True)
     lanes = tl.arange(0, WIDTH)[None, :]
     lane = tl.max(tl.where(x == best, lanes, 0), 1, keep_dims=True)
     x = tl.where(lanes == lane, LOWEST, x)
-    top = best * LOG2E
-    loser = tl.minimum(c1, top)
-    second = tl.maximum(tl.maximum(c2, tl.max(x, 1, keep_dims=True) * LOG2E), loser)
-    others = others * tl.exp2(c2 - second) + tl.exp2(loser - second)
+    loser = tl.minimum(peak, best)
+    second = tl.maximum(c2, tl.maximum(tl.max(x, 1, keep_dims=True), loser) * LOG2E)
+    others = others * tl.exp2(c2 - second) + tl.exp2(tl.fma(loser, LOG2E, -second))
     others += tl.sum(tl.exp2(tl.fma(x, LOG2E, -second)), 1, keep_dims=True)
-    column = tl.where(top > c1, at + tl.arange(0, G)[:, None] * WIDTH + lane, column)
-    return tl.maximum(c1, top), column, second, others, plain
+    column = tl.where(best > peak, at + tl.arange(0, G)[:, None] * WIDTH + lane, column)
+    return tl.maximum(peak, best), column, second, others, plain
 
 
 @triton.jit
 def _rank_tile(
-    row, tile, lead, V, c1, column, c2, others, plain,
+    row, tile, lead, V, peak, column, c2, others, plain,
     EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
-    """Each thread's largest (2^c1, where it stands), its second largest (2^c2), and the sum of all but the largest."""
+    """Each thread's largest (peak, where it stands), its second largest (2^c2), and the sum of all but the largest."""
     UNIT: tl.constexpr = G * WIDTH
     at = tile * (UNIT * UNITS)
     x0, x1, x2, x3 = load_tile(row, at, lead, V, True, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    c1, column, c2, others, plain = _rank_unit(x0, at, c1, column, c2, others, plain, SMOOTH, G, WIDTH)
-    c1, column, c2, others, plain = _rank_unit(x1, at + UNIT, c1, column, c2, others, plain, SMOOTH, G, WIDTH)
-    c1, column, c2, others, plain = _rank_unit(x2, at + 2 * UNIT, c1, column, c2, others, plain, SMOOTH, G, WIDTH)
-    c1, column, c2, others, plain = _rank_unit(x3, at + 3 * UNIT, c1, column, c2, others, plain, SMOOTH, G, WIDTH)
-    return c1, column, c2, others, plain
+    peak, column, c2, others, plain = _rank_unit(x0, at, peak, column, c2, others, plain, SMOOTH, G, WIDTH)
+    peak, column, c2, others, plain = _rank_unit(x1, at + UNIT, peak, column, c2, others, plain, SMOOTH, G, WIDTH)
+    peak, column, c2, others, plain = _rank_unit(x2, at + 2 * UNIT, peak, column, c2, others, plain, SMOOTH, G, WIDTH)
+    peak, column, c2, others, plain = _rank_unit(x3, at + 3 * UNIT, peak, column, c2, others, plain, SMOOTH, G, WIDTH)
+    return peak, column, c2, others, plain
 
 
 @triton.jit
@@ -218,7 +217,7 @@ def unlikelihood_kernel(
     first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
     words += program.to(tl.int64) * words_each
     listing += program.to(tl.int64) * MOST
-    count = 0
+    count = tl.full([], 0, tl.int32)
     old_line, old_begin, old_end = -1, 0, 0
     for r in tl.range(ROWS, disable_licm=True):
         n = first_row + r * ALIKE
@@ -241,7 +240,7 @@ def unlikelihood_kernel(
                 new_line = tl.load(line + n).to(tl.int32)
                 new_begin = tl.load(begin + n).to(tl.int32)
                 new_end = tl.load(end + n).to(tl.int32)
-                first = first_change(new_line, new_begin, old_line, old_begin, old_end)
+                first = first_change(new_line, new_begin, new_end, old_line, old_begin, old_end)
                 change = load_change(ids, ids_stride, new_line, first, new_end, LIST)
                 count = follow(
                     words, listing, count, ids, ids_stride, lead, new_line, new_begin, new_end,
@@ -253,34 +252,41 @@ def unlikelihood_kernel(
                 x_k = through_head(tl.load(row + k_column), SOFTCAP, SCALE)
                 alpha = tl.load(strength + n)
 
-                c1 = tl.full([G, 1], LOWEST, tl.float32)
-                column = tl.full([G, 1], -1, tl.int32)
+                peak = tl.full([G, 1], LOWEST, tl.float32)
+                column = tl.zeros([G, 1], tl.int32) + lead
                 others = tl.zeros([G, 1], tl.float32)
-                c2, plain = c1, others
+                c2, plain = (
+                    peak,
+                    others,
+                )  # LOWEST stands above any LOWEST · log₂e: a thread without columns adds exactly 0
                 if full > 0:
-                    c1, column, c2, others, plain = _rank_tile(
-                        row, 0, lead, V, c1, column, c2, others, plain, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
+                    peak, column, c2, others, plain = _rank_tile(
+                        row, 0, lead, V, peak, column, c2, others, plain, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
                     )
                 for i in range(1, full):
-                    c1, column, c2, others, plain = _rank_tile(
-                        row, i, lead, V, c1, column, c2, others, plain, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
+                    peak, column, c2, others, plain = _rank_tile(
+                        row, i, lead, V, peak, column, c2, others, plain, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
                     )
                 for at in range(full * TILE, lead + V, UNIT):
                     x = load_unit(row, at, lead, V, True, True, SOFTCAP, SCALE, G, WIDTH)
-                    c1, column, c2, others, plain = _rank_unit(x, at, c1, column, c2, others, plain, SMOOTH, G, WIDTH)
-                highest = tl.max(c1)
-                winner = tl.max(tl.where(c1 == highest, tl.arange(0, G)[:, None], -1))
+                    peak, column, c2, others, plain = _rank_unit(
+                        x, at, peak, column, c2, others, plain, SMOOTH, G, WIDTH
+                    )
+                highest = tl.max(peak)
+                winner = tl.max(tl.where(peak == highest, tl.arange(0, G)[:, None], 0))
                 is_winner = tl.arange(0, G)[:, None] == winner
-                top_column = tl.max(tl.where(is_winner, column, -1))
-                losers = tl.where(is_winner, LOWEST, c1)
-                second = tl.maximum(tl.max(c2), tl.max(losers))
-                rest = tl.sum(others * tl.exp2(c2 - second)) + tl.sum(tl.where(is_winner, 0.0, tl.exp2(c1 - second)))
+                top_column = tl.max(tl.where(is_winner, column, 0))
+                losers = tl.where(is_winner, LOWEST, peak)
+                second = tl.maximum(tl.max(c2), tl.max(losers) * LOG2E)
+                rest = tl.sum(others * tl.exp2(c2 - second))
+                rest += tl.sum(tl.where(is_winner, 0.0, tl.exp2(tl.fma(peak, LOG2E, -second))))
 
-                tail = rest * tl.exp2(second - highest)  # Σ p_j / p_top over the others
+                gap = tl.fma(highest, LOG2E, -second)  # how far the first stands above the second, in powers of two
+                tail = rest * tl.exp2(-gap)  # Σ p_j / p_top over the others
                 log_sum = tl.where(tail < 1e-3, tail * (1 - tail * 0.5) * LOG2E, tl.log2(1 + tail))
                 p_top = tl.exp2(-log_sum)
-                to_p = tl.exp2(second - highest - log_sum)
-                log_1_minus_p_top = (second - highest + tl.log2(rest) - log_sum) * LN2
+                to_p = tl.exp2(-gap - log_sum)
+                log_1_minus_p_top = (tl.log2(rest) - gap - log_sum) * LN2
 
                 # The negatives are C without the target; the top is counted apart.
                 if LISTED:
@@ -320,13 +326,13 @@ def unlikelihood_kernel(
                         )  # fmt: skip
                 odds_sum = tl.sum(odds)
                 k_is_top = k_column == top_column
-                to_target = -tl.fma(x_k, LOG2E, -highest)
+                to_target = (highest - x_k) * LOG2E
                 p_k = tl.exp2(-to_target - log_sum)
                 seen_mass = tl.sum(mass) + tl.where(k_seen, p_k, 0.0) + tl.where(top_negative, p_top, 0.0)
                 nll = (to_target + log_sum) * LN2
                 likelihood = nll
                 if SMOOTH:
-                    to_mean = -tl.fma(tl.sum(plain) / V, LOG2E, -highest)
+                    to_mean = (highest - tl.sum(plain) / V) * LOG2E
                     likelihood = (1 - smoothing) * nll + smoothing * (to_mean + log_sum) * LN2
                 penalty = -tl.sum(log_rest) - tl.where(top_negative, log_1_minus_p_top, 0.0)
                 tl.store(out_loss + n, likelihood + alpha * penalty)
@@ -367,7 +373,6 @@ def unlikelihood_kernel(
                         tl.store(grad_row + lead + token, g_list, mask=token >= 0)
                         tl.debug_barrier()
                     # The top and the target: made once, in float32, over what their units wrote.
-                    x_top = highest / LOG2E
                     g_top = (p_top * bystander + push) * w
                     g_k = tl.exp2(tl.fma(x_k, LOG2E, -second)) * factor
                     if SMOOTH:
@@ -375,7 +380,9 @@ def unlikelihood_kernel(
                         g_k -= floor
                     g_k = tl.where(k_is_top, g_top, g_k) - (1 - smoothing) * w
                     g_top = tl.where(k_is_top, g_k, g_top)
-                    tl.store(grad_row + top_column, head_slope(g_top, x_top, SOFTCAP, SCALE).to(grad.dtype.element_ty))
+                    tl.store(
+                        grad_row + top_column, head_slope(g_top, highest, SOFTCAP, SCALE).to(grad.dtype.element_ty)
+                    )
                     tl.store(grad_row + k_column, head_slope(g_k, x_k, SOFTCAP, SCALE).to(grad.dtype.element_ty))
                 tl.debug_barrier()
                 if not LISTED:
