@@ -123,7 +123,7 @@ def _largest(error: torch.Tensor) -> float:
 
 def within(what: str, actual: torch.Tensor, exact: torch.Tensor, bound: torch.Tensor | float) -> None:
     """Every element, written and right; where the exact value is infinite, the same infinity."""
-    actual = actual.detach().double().cpu()
+    actual = actual.detach().double().to(exact.device)
     error = torch.where(exact.isinf(), torch.where(actual == exact, 0.0, torch.inf), (actual - exact).abs())
     wrong = ~(error <= bound)  # NaN is wrong
     if wrong.any():

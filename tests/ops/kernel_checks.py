@@ -85,9 +85,9 @@ def sizes(device: str, objectives: Objectives) -> None:
             verify(objective, make_case(objective, 5, rows=rows, steps=steps, seed=1), torch.float32, device)
         verify(objective, make_case(objective, 1, ignored=0.0), torch.float32, device)
         verify(f"{objective} all ignored", make_case(objective, 37, ignored=1.0), torch.bfloat16, device)
-    long = make_case("SG", 37, rows=1, steps=4, kinds="source", edges=(1, 5, 9, 12, 20, 30))
-    long.data["source"] = torch.tensor([[0, 36, 5] * 100 + [9]])  # longer than what is looked at together
-    verify("SG long list", long, torch.float32, device)
+        long = make_case(objective, 40, steps=3, kinds="source", edges=(1, 5, 9, 12, 20, 30))
+        long.data["source"] = torch.tensor([[0, 39, 5] * 100 + [9], [1, 12] * 150 + [20]])  # more than a look takes in
+        verify(f"{objective} long lists", long, torch.float32, device)
 
 
 # ---- extreme logits --------------------------------------------------------------------------------------------------
@@ -101,11 +101,17 @@ def extremes(device: str, objectives: Objectives) -> None:
         high = make_case(objective, 37, seed=2)
         high.logits += 1e4
         verify(f"{objective} high", high, torch.float32, device)
+        level = make_case(objective, 37, spread=0.4)
+        level.logits.round_()  # several are the largest
+        verify(f"{objective} ties", level, torch.bfloat16, device)
 
         masked = make_case(objective, 37, seed=3, ignored=0.0)
         masked.logits[:, :, [3, 20]] = -math.inf  # tokens that are forbidden, never the target
         masked.logits[0, 1, 5:36] = -math.inf
         verify(f"{objective} forbidden tokens", masked, torch.float32, device)
+        masked.settings["label_smoothing"] = 0.1  # then the loss is infinite, as torch's is; the gradient is not
+        verify(f"{objective} forbidden tokens, smoothed", masked, torch.float32, device)
+        masked.settings.clear()
         masked.logits = masked.logits.clamp(min=torch.finfo(torch.bfloat16).min)
         verify(f"{objective} forbidden by the lowest number", masked, torch.bfloat16, device)
     target = make_case("SG", 37, seed=4, ignored=0.0)

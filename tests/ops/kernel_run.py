@@ -15,16 +15,19 @@ import time
 from pathlib import Path
 
 import torch
-from tests.ops import kernel_checks, kernel_linear, kernel_memory
+from tests.ops import kernel_checks, kernel_gpu, kernel_linear, kernel_memory
 
 ROOT = Path(__file__).parents[2]
 LOGITS = ("vocabularies", "sets", "settings", "sizes", "extremes", "leads", "nan")
 MEMORY = ("views", "writes", "ranges", "scaling")
+SIZES, GRAPHS = ("practice", "documents", "steady", "memory"), ("waiting", "compiled", "twice")
 CHECKS = {
     **{name: getattr(kernel_checks, name) for name in LOGITS},
     **{name: getattr(kernel_memory, name) for name in MEMORY},
     "linear": kernel_linear.linear,
 }
+GPU_CHECKS = {name: getattr(kernel_gpu, name) for name in (*SIZES, *GRAPHS)}
+
 # (objectives, checks). Unlikelihood looks at a row's short list of tokens or, if it may be long, at every token's bit.
 ALL, BITS = ("CE", "SG", "UL"), ("UL by bits",)
 GROUPS = (
@@ -34,6 +37,11 @@ GROUPS = (
     (ALL, ("nan", *MEMORY)),
     (ALL, ("linear",)),
     (BITS, ("vocabularies", "sets", "settings", "extremes", "leads", "ranges")),
+)
+SHARES = (("vocabularies",), ("sets", "sizes"), ("settings", "leads"), ("extremes", "nan"), MEMORY, ("linear",))
+GPU_GROUPS = (  # smaller: most of their time goes into compiling kernels, and that on all cores
+    *(((objective,), names) for names in (*SHARES, SIZES, GRAPHS) for objective in ALL),
+    *((BITS, names) for names in (("vocabularies", "ranges"), ("sets", "leads"), ("settings", "extremes"))),
 )
 Group = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -57,7 +65,11 @@ def start(device: str, group: Group) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> None:
     """Wait for it; its output is the error's text if a check failed."""
-    output, _ = process.communicate()
+    try:
+        output, _ = process.communicate(timeout=600)
+    except BaseException:  # a process of ours must not outlive us
+        process.kill()
+        raise
     assert process.returncode == 0, f"exit code {process.returncode}\n{output[-4000:]}"
 
 
@@ -101,5 +113,5 @@ if __name__ == "__main__":
     which = tuple(objective.split()[0] for objective in which.split(","))
     for name in names:
         began = time.perf_counter()
-        CHECKS[name](where, which)
+        (CHECKS | GPU_CHECKS)[name](where, which)
         print(f"{name}: {time.perf_counter() - began:.1f} s", flush=True)
