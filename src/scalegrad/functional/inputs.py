@@ -55,7 +55,7 @@ def read_sequences(
 
     count, steps = shape[:-1].numel(), shape[-1]  # said outright: −1 is ambiguous when there are no steps
     rows = targets.reshape(count, steps).long()
-    rows = torch.where(rows == ignore_index, -1, rows)
+    rows = torch.where(rows == ignore_index, -1, rows).clamp(min=-1)
     start = None if segments is None else History.starts(segments.reshape(count, steps))
     if context is None:
         arrivals = torch.full_like(rows, -1)

@@ -56,7 +56,7 @@ class Options:
     @staticmethod
     def of(arguments: OptionArguments) -> Options:
         """From keyword arguments; what is not given has its default."""
-        return Options(arguments.pop("discourage", _PAPERS_SET), **arguments)  # type: ignore[misc]
+        return Options(**{"discourage": _PAPERS_SET, **arguments})  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         if not isinstance(self.discourage, TokenSet):

@@ -1,7 +1,7 @@
 """The arithmetic of one block of rows: log-sum-exp once, then only the discouraged tokens.
 
-Each function takes logits `o` [b, V], a buffer `z` [b, V] (which may be the same memory) and the discouraged tokens of
-the rows as `ids` [b, W] with `inside` [b, W], and leaves the gradient with respect to `o` in `z`. Columns are [b, 1].
+The two losses take logits `o` [b, V], a buffer `z` [b, V] (which may be the same memory) and the discouraged tokens of
+the rows as `ids` [b, W] with `inside` [b, W], and leave the gradient with respect to `o` in `z`. Columns are [b, 1].
 """
 
 from __future__ import annotations

@@ -114,6 +114,8 @@ def _why_not_triton(values: Tensor) -> str | None:
         return "Triton is not installed"
     if values.device.type != "cuda" and not (_INTERPRETED and values.device.type == "cpu"):
         return f"there are no kernels for {values.device.type}"
+    if torch.version.hip:
+        return "the kernels are for NVIDIA GPUs"
     if values.dtype not in (torch.bfloat16, torch.float16, torch.float32):
         return f"there are no kernels for {values.dtype}"
     return None

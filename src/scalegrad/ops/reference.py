@@ -12,7 +12,7 @@ def losses(logits: Tensor, rows: Rows, discouraged: Tensor, objective: Objective
     """Any objective on any set: `logits` [N, V], `discouraged` [N, V] bool. Gradients come from autograd."""
     kept = rows.targets >= 0
     # An ignored row may hold anything, NaN included: replace it before it can reach a sum.
-    logits = head_logits(logits, objective).masked_fill(~kept[:, None], 0.0)
+    logits = head_logits(logits.masked_fill(~kept[:, None], 0.0), objective)
     target = rows.targets.clamp(min=0)[:, None]  # [N, 1]
     log_p = logits.log_softmax(1)
 

@@ -1,6 +1,6 @@
 """Logits in, no [T, V] mask anywhere: blocks of rows that stay in the cache, the gradient made in the same pass.
 
-Pure torch, for any device. The loop stands behind an operator of its own, so that a compiled graph sees one node.
+Pure torch, for any device.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def statistics(logits: Tensor, targets: Tensor, members: Members, objective: Obj
     for a, b, listed in _blocks(targets, members, size):
         if listed is not None:
             h, mass = blocks.entropy(*work.open(a, b), listed)
-            entropy[a:b], seen_mass[a:b] = h[:, 0], mass[:, 0]
+            ignored = targets[a:b] < 0
+            entropy[a:b], seen_mass[a:b] = h[:, 0].masked_fill(ignored, 0), mass[:, 0].masked_fill(ignored, 0)
     return entropy, seen_mass
 
 

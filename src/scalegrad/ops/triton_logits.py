@@ -216,7 +216,7 @@ def _scale_grad_kernel(
             if COMPLEMENT:
                 seen = target_listed == 0
                 list_scale, rest_scale = gamma, 1.0
-            total = seen_mass + gamma * (all_mass - seen_mass)
+            total = seen_mass + gamma * tl.maximum(all_mass - seen_mass, 0.0)
             k_scale = tl.where(seen, 1.0, gamma)
             to_target = -tl.fma(x_k, LOG2E, -highest)  # how far the target stands below the top, in powers of two
             loss = (to_target + tl.log2(total) - tl.log2(k_scale)) * LN2
@@ -270,21 +270,23 @@ def _scale_grad_kernel(
 
 
 def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, objective: Objective) -> Losses:
-    """Losses of all rows; their gradient, scaled by `rows.weight`, goes to `grad`, which may be `logits` itself.
+    """Losses of all rows; their gradient, scaled by `rows.weight`, goes to `grad`, which may be `logits` itself."""
+    with torch.cuda.device_of(logits):  # kernels start on the current device
+        return _fill(logits, grad, rows, members, objective)
 
-    `logits` [N, V] with rows at any stride; `grad` has the same.
-    """
+
+def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, objective: Objective) -> Losses:
     n, vocab = logits.shape
     if not _can_walk(logits, grad):
         aligned = logits.clone(memory_format=torch.contiguous_format)
-        losses = fill(aligned, None if grad is None else aligned, rows, members, objective)
+        losses = _fill(aligned, None if grad is None else aligned, rows, members, objective)
         if grad is not None:
             grad.copy_(aligned)
         return losses
     stride = logits.stride(0) if n > 1 else vocab
     has_set = members.ids.shape[1] > 0
-    if not has_set and objective.name == "unlikelihood":
-        rows = rows._replace(strength=torch.ones_like(rows.strength))  # nothing to discourage: cross-entropy
+    if not has_set:  # nothing is discouraged, or all is: cross-entropy
+        rows = rows._replace(strength=torch.ones_like(rows.strength))
     alike = WIDTH // math.gcd(stride, WIDTH)
     rows_each = ROWS if has_set else 1
     programs = triton.cdiv(n, rows_each * alike) * alike
@@ -307,25 +309,32 @@ def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obje
         "ROWS": rows_each, "ALIKE": alike, "G": group, "WIDTH": WIDTH, "UNITS": UNITS, "LIST": LIST,
         "num_warps": WARPS,
     }  # fmt: skip
-    if has_set and REGS:
+    if has_set:
         constants["maxnreg"] = REGS
     if objective.name == "unlikelihood" and has_set:
         most = triton.next_power_of_2(ids.shape[1])
-        seen_sum = most <= MOST_LISTED
-        listing = torch.empty(programs * most if seen_sum else 1, dtype=torch.int32, device=logits.device)
-        constants |= {"LISTED": seen_sum, "MOST": most if seen_sum else 1}
+        listed = most <= MOST_LISTED
+        listing = torch.empty(programs * most if listed else 1, dtype=torch.int32, device=logits.device)
+        constants |= {"LISTED": listed, "MOST": most if listed else 1}
         unlikelihood_kernel[(programs,)](*tensors, listing, *out, objective.label_smoothing, **constants)
     else:
-        constants |= {"SET": has_set, "COMPLEMENT": members.complement}
+        constants |= {"SET": has_set, "COMPLEMENT": has_set and members.complement}
         _scale_grad_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
+    if not has_set and members.complement:
+        out.seen_mass.copy_(rows.targets >= 0)
+        out.target_seen.copy_(rows.targets >= 0)
     return out
 
 
 def _can_walk(logits: Tensor, grad: Tensor | None) -> bool:
     """Do the rows lie one after the other from an aligned address, in both tensors alike?"""
-    if grad is not None and (grad.stride() != logits.stride() or grad.data_ptr() % 16):
+    if grad is not None and (grad.stride() != logits.stride() or grad.data_ptr() % (WIDTH * grad.element_size())):
         return False
-    return logits.stride(1) == 1 and logits.stride(0) >= logits.shape[1] and logits.data_ptr() % 16 == 0
+    return (
+        logits.stride(1) == 1
+        and logits.stride(0) >= logits.shape[1]
+        and logits.data_ptr() % (WIDTH * logits.element_size()) == 0
+    )
 
 
 @triton.jit
@@ -348,7 +357,8 @@ def scale_(grad: Tensor, factor: Tensor) -> Tensor:
     """`grad.mul_(factor)`, a number or one for each row, without a pass over the memory where the number is 1."""
     if grad.numel():
         block = 8192
-        _scale_kernel[(triton.cdiv(grad.numel(), block),)](
-            grad, factor.float().contiguous(), grad.numel(), grad.shape[-1], PER_ROW=factor.dim() > 0, BLOCK=block
-        )
+        with torch.cuda.device_of(grad):
+            _scale_kernel[(triton.cdiv(grad.numel(), block),)](
+                grad, factor.float().contiguous(), grad.numel(), grad.shape[-1], PER_ROW=factor.dim() > 0, BLOCK=block
+            )
     return grad

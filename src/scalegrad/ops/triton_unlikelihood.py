@@ -255,10 +255,8 @@ def unlikelihood_kernel(
                 peak = tl.full([G, 1], LOWEST, tl.float32)
                 column = tl.zeros([G, 1], tl.int32) + lead
                 others = tl.zeros([G, 1], tl.float32)
-                c2, plain = (
-                    peak,
-                    others,
-                )  # LOWEST stands above any LOWEST · log₂e: a thread without columns adds exactly 0
+                # LOWEST stands above any LOWEST · log₂e, so a thread without columns adds exactly 0.
+                c2, plain = peak, others
                 if full > 0:
                     peak, column, c2, others, plain = _rank_tile(
                         row, 0, lead, V, peak, column, c2, others, plain, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
@@ -299,7 +297,7 @@ def unlikelihood_kernel(
                     odds, log_rest = p_list / (1 - p_list), log_1_minus(p_list)
                     mass = p_list
                 else:
-                    # Their bits are cleared while tiles are summed and written.
+                    # The bits of target and top are cleared while tiles are summed and written.
                     if k_seen:
                         _flip(words, k_column, False, G, WIDTH, UNITS)
                     top_negative = has_bit(words, top_column, G, WIDTH, UNITS)

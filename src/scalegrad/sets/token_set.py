@@ -79,10 +79,10 @@ class TokenSet:
         return f"{type(self).__name__}({', '.join(settings)})"
 
     def __and__(self, other: TokenSet) -> TokenSet:
-        return Both(self, other)
+        return Both(self, other) if isinstance(other, TokenSet) else NotImplemented
 
     def __or__(self, other: TokenSet) -> TokenSet:
-        return Either(self, other)
+        return Either(self, other) if isinstance(other, TokenSet) else NotImplemented
 
     def __invert__(self) -> TokenSet:
         return Not(self)

@@ -71,7 +71,7 @@ def test_clean_up_makes_spaced_and_tight_texts_equal():
 
 
 def test_worst_are_those_with_the_longest_loops_wherever_they_stand(monkeypatch):
-    monkeypatch.setattr("scalegrad.metrics.word_tokens.BATCH_PIECES", 50)  # many batches
+    monkeypatch.setattr("scalegrad.metrics.word_tokens.BATCH_CHARACTERS", 200)  # many batches
     texts = [HUMAN] * 40
     texts[30], texts[7], texts[22] = "go on " * 50, "go on " * 20, "go on " * 30
     worst = measure(texts, "x", worst=3).worst
