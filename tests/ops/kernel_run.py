@@ -1,0 +1,117 @@
+"""Runs checks of the kernels in a process of their own, and is what that process runs.
+
+A kernel that reads or writes where it may not can take its process with it; Triton's interpreter must be chosen before
+Triton is imported; and a GPU compiles some dozens of kernels here, faster side by side. By hand:
+
+    TRITON_INTERPRET=1 python -m tests.ops.kernel_run cpu CE,SG,UL vocabularies
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from tests.ops import kernel_checks, kernel_gpu, kernel_linear, kernel_memory
+
+ROOT = Path(__file__).parents[2]
+LOGITS = ("vocabularies", "sets", "settings", "sizes", "extremes", "leads", "nan")
+MEMORY = ("views", "writes", "ranges", "scaling")
+SIZES, GRAPHS = ("practice", "documents", "steady", "memory"), ("waiting", "compiled", "twice")
+CHECKS = {
+    **{name: getattr(kernel_checks, name) for name in LOGITS},
+    **{name: getattr(kernel_memory, name) for name in MEMORY},
+    "linear": kernel_linear.linear,
+}
+GPU_CHECKS = {name: getattr(kernel_gpu, name) for name in (*SIZES, *GRAPHS)}
+
+# (objectives, checks). Unlikelihood looks at a row's short list of tokens or, if it may be long, at every token's bit.
+ALL, BITS = ("CE", "SG", "UL"), ("UL by bits",)
+GROUPS = (
+    (ALL, ("vocabularies",)),
+    (ALL, ("sets", "settings")),
+    (ALL, ("sizes", "extremes", "leads")),
+    (ALL, ("nan", *MEMORY)),
+    (ALL, ("linear",)),
+    (BITS, ("vocabularies", "sets", "settings", "extremes", "leads", "ranges")),
+)
+SHARES = (("vocabularies",), ("sets", "sizes"), ("settings", "leads"), ("extremes", "nan"), MEMORY, ("linear",))
+GPU_GROUPS = (  # smaller: most of their time goes into compiling kernels, and that on all cores
+    *(((objective,), names) for names in (*SHARES, SIZES, GRAPHS) for objective in ALL),
+    *((BITS, names) for names in (("vocabularies", "ranges"), ("sets", "leads"), ("settings", "extremes"))),
+)
+Group = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def name_of(group: Group) -> str:
+    return f"{' '.join(group[0])}: {' '.join(group[1])}"
+
+
+def start(device: str, group: Group) -> subprocess.Popen[str]:
+    """A process that runs these checks on "cpu", in the interpreter, or on "cuda"."""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    path = [str(ROOT), str(ROOT / "src"), *filter(None, [environment.get("PYTHONPATH")])]
+    environment |= {"PYTHONPATH": os.pathsep.join(path), "TRITON_DEFAULT_FP_FUSION": "1"}
+    environment |= {"TRITON_INTERPRET": "1"} if device == "cpu" else {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    warnings = ["-W", "error", "-W", "ignore::RuntimeWarning"]  # numpy's, of overflow: 2 / (inf + 1) is meant
+    flags = ["-X", "faulthandler", *(warnings if device == "cpu" else [])]
+    command = [sys.executable, *flags, "-m", "tests.ops.kernel_run", device, ",".join(group[0]), *group[1]]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen(command, env=environment, cwd=ROOT, text=True, **pipes)
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    """Wait for it; its output is the error's text if a check failed."""
+    try:
+        output, _ = process.communicate(timeout=600)
+    except BaseException:  # a process of ours must not outlive us
+        process.kill()
+        raise
+    assert process.returncode == 0, f"exit code {process.returncode}\n{output[-4000:]}"
+
+
+# ---- in the process itself -------------------------------------------------------------------------------------------
+
+
+def prepare(device: str, bits: bool) -> None:
+    """From here on uninitialised memory holds NaN; in the interpreter tiles are small enough for it."""
+    from scalegrad.ops import triton_logits
+
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    assert triton_logits.MOST_LISTED > 0
+    if bits:
+        triton_logits.MOST_LISTED = 0
+    if device == "cpu":
+        triton_logits.WARPS = 1
+        quicken()
+
+
+def quicken() -> None:
+    """The interpreter, three times faster: it patches Triton's language once for each module rather than whenever one
+    function calls another, and leaves out its test of every integer for overflow."""
+    from triton.runtime import interpreter
+
+    object.__setattr__(interpreter.interpreter_builder.options, "sanitize_overflow", False)
+    patched = set()
+
+    def call(function, *args, **kwargs):
+        if function.fn.__module__ not in patched:
+            interpreter._patch_lang(function.fn)
+            patched.add(function.fn.__module__)
+        return function.rewrite()(*args, **kwargs)
+
+    interpreter.InterpretedFunction.__call__ = call
+
+
+if __name__ == "__main__":
+    where, which, *names = sys.argv[1:]
+    prepare(where, bits=which == BITS[0])
+    which = tuple(objective.split()[0] for objective in which.split(","))
+    for name in names:
+        began = time.perf_counter()
+        (CHECKS | GPU_CHECKS)[name](where, which)
+        print(f"{name}: {time.perf_counter() - began:.1f} s", flush=True)
