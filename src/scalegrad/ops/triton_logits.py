@@ -216,7 +216,9 @@ def _scale_grad_kernel(
             if COMPLEMENT:
                 seen = target_listed == 0
                 list_scale, rest_scale = gamma, 1.0
-            total = seen_mass + gamma * tl.maximum(all_mass - seen_mass, 0.0)
+            novel_mass = all_mass - seen_mass
+            novel_mass = tl.where(novel_mass < 0, 0.0, novel_mass)  # by rounding alone; a maximum would hide NaN
+            total = seen_mass + gamma * novel_mass
             k_scale = tl.where(seen, 1.0, gamma)
             to_target = -tl.fma(x_k, LOG2E, -highest)  # how far the target stands below the top, in powers of two
             loss = (to_target + tl.log2(total) - tl.log2(k_scale)) * LN2
