@@ -6,6 +6,7 @@ import pytest
 from tests.ops import kernel_run
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed; it exists for Linux")
 @pytest.mark.parametrize("group", kernel_run.GROUPS, ids=kernel_run.name_of)
 def test_kernels_in_the_interpreter(group):
