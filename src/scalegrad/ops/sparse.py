@@ -15,7 +15,7 @@ from scalegrad.ops import blocks
 from scalegrad.ops.rows import Losses, Objective, Rows, arithmetic_dtype, looking_waits
 from scalegrad.sets import Members
 
-CPU_BLOCK = 1 << 20  # elements of logits at once, for each thread: small enough for a core's cache
+CPU_BLOCK = 1 << 21  # elements of logits at once, for each thread: small enough for a core's cache
 DEVICE_BLOCK = 1 << 26
 
 
