@@ -92,7 +92,7 @@ def prepare(device: str, bits: bool) -> None:
 
 
 def mend_the_interpreter() -> None:
-    """Round a fused multiply-add once, as a GPU does (Triton 3.6 rounds it twice). And run three times faster: patch the
+    """Round a fused multiply-add once, as a GPU does (Triton 3.6 rounds twice). And run three times faster: patch the
     language once for each module rather than whenever one function calls another, and test no integer for overflow."""
     import numpy as np
     from triton.runtime import interpreter
