@@ -32,6 +32,7 @@ from scalegrad.ops.triton_tiles import (
     load_tile,
     load_unit,
     load_words,
+    skip_row,
     store_unit,
     through_head,
 )
@@ -164,13 +165,7 @@ def _scale_grad_kernel(
         full = (lead + V) // TILE  # tiles that the row fills to the end
         next_k, next_line, next_begin, next_end = load_row(n + ALIKE, N, targets, line, begin, end, SET)
         if k == -1:  # ignored
-            tl.store(out_loss + n, 0.0)
-            tl.store(out_nll + n, 0.0)
-            tl.store(out_mass + n, 0.0)
-            tl.store(out_seen + n, False)
-            if GRAD:
-                for at in range(0, lead + V, UNIT):
-                    store_unit(grad_row, at, lead, V, tl.zeros([G, WIDTH], tl.float32), True, G, WIDTH)
+            skip_row(out_loss + n, out_nll + n, out_mass + n, out_seen + n, grad_row, lead, V, GRAD, G, WIDTH)
         if k >= 0:
             target_listed = False
             if SET:

@@ -82,6 +82,18 @@ def store_unit(row, at, lead, V, value, EDGE: tl.constexpr, G: tl.constexpr, WID
 
 
 @triton.jit
+def skip_row(loss, nll, mass, seen, grad, lead, V, GRAD: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
+    """An ignored row: zeros in all that is written of it."""
+    tl.store(loss, 0.0)
+    tl.store(nll, 0.0)
+    tl.store(mass, 0.0)
+    tl.store(seen, False)
+    if GRAD:
+        for at in range(0, lead + V, G * WIDTH):
+            store_unit(grad, at, lead, V, tl.zeros([G, WIDTH], tl.float32), True, G, WIDTH)
+
+
+@triton.jit
 def through_head(x, SOFTCAP: tl.constexpr, SCALE: tl.constexpr):
     """c · tanh(s · x / c) in float32."""
     x = x.to(tl.float32)

@@ -24,6 +24,7 @@ from scalegrad.ops.triton_tiles import (
     load_unit,
     load_words,
     place_of,
+    skip_row,
     store_unit,
     through_head,
 )
@@ -121,71 +122,21 @@ def _write_tile(
     word = load_words(words, tile, G) if DENSE else 0
     x0, x1, x2, x3 = load_tile(row, at, lead, V, False, EDGE, SOFTCAP, SCALE, G, WIDTH)
     _write_unit(
-        grad, at, lead, V, x0, word, 0, c2, to_p, factor, push, floor, DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH
-    )
+        grad, at, lead, V, x0, word, 0, c2, to_p, factor, push, floor,
+        DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
+    )  # fmt: skip
     _write_unit(
-        grad,
-        at + UNIT,
-        lead,
-        V,
-        x1,
-        word,
-        1,
-        c2,
-        to_p,
-        factor,
-        push,
-        floor,
-        DENSE,
-        EDGE,
-        SMOOTH,
-        SOFTCAP,
-        SCALE,
-        G,
-        WIDTH,
-    )
+        grad, at + UNIT, lead, V, x1, word, 1, c2, to_p, factor, push, floor,
+        DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
+    )  # fmt: skip
     _write_unit(
-        grad,
-        at + 2 * UNIT,
-        lead,
-        V,
-        x2,
-        word,
-        2,
-        c2,
-        to_p,
-        factor,
-        push,
-        floor,
-        DENSE,
-        EDGE,
-        SMOOTH,
-        SOFTCAP,
-        SCALE,
-        G,
-        WIDTH,
-    )
+        grad, at + 2 * UNIT, lead, V, x2, word, 2, c2, to_p, factor, push, floor,
+        DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
+    )  # fmt: skip
     _write_unit(
-        grad,
-        at + 3 * UNIT,
-        lead,
-        V,
-        x3,
-        word,
-        3,
-        c2,
-        to_p,
-        factor,
-        push,
-        floor,
-        DENSE,
-        EDGE,
-        SMOOTH,
-        SOFTCAP,
-        SCALE,
-        G,
-        WIDTH,
-    )
+        grad, at + 3 * UNIT, lead, V, x3, word, 3, c2, to_p, factor, push, floor,
+        DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
+    )  # fmt: skip
 
 
 @triton.jit
@@ -229,13 +180,7 @@ def unlikelihood_kernel(
             full = (lead + V) // TILE
             k = tl.load(targets + n).to(tl.int32)
             if k < 0:  # ignored
-                tl.store(out_loss + n, 0.0)
-                tl.store(out_nll + n, 0.0)
-                tl.store(out_mass + n, 0.0)
-                tl.store(out_seen + n, False)
-                if GRAD:
-                    for at in range(0, lead + V, UNIT):
-                        store_unit(grad_row, at, lead, V, tl.zeros([G, WIDTH], tl.float32), True, G, WIDTH)
+                skip_row(out_loss + n, out_nll + n, out_mass + n, out_seen + n, grad_row, lead, V, GRAD, G, WIDTH)
             else:
                 new_line = tl.load(line + n).to(tl.int32)
                 new_begin = tl.load(begin + n).to(tl.int32)

@@ -33,9 +33,8 @@ class Seen(TokenSet):
 
     def members(self, history: History) -> Members:
         if history.source is not None and (history.start is not None or self.window is not None):
-            return Members.chosen(
-                history.entries, self._readable(history)
-            )  # a range cannot leave a gap after the source
+            # Source and what still counts are not one range: what was forgotten lies between.
+            return Members.chosen(history.entries, self._readable(history))
         # What step t has seen is one range of its row: the source, then its document up to t.
         rows, steps = history.arrivals.shape
         step = torch.arange(steps, device=history.arrivals.device).expand(rows, steps)
