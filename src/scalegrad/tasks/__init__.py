@@ -1,0 +1,1 @@
+"""The tasks of the paper: data, training, generation and scores of each."""
