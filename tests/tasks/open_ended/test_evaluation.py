@@ -82,6 +82,30 @@ def test_language_modelling_columns_are_those_of_the_loop(tiny, text_file):
     assert "the model's context" in found["notes"][0]
 
 
+def test_the_decoding_time_penalty_has_columns_of_its_own(tiny, text_file):
+    """The same loop on a model whose head is told to multiply what was read by γ = 0.2."""
+    model, tokenizer = tiny
+    corpus = find_corpus(str(text_file))
+    found = evaluate(model, tokenizer, corpus, strategies=("greedy,gamma=0.2",), chunks=2, prefixes=1, batch=1)
+    chosen = cut_corpus(corpus, tokenizer, CONTEXT, chunks=2, prefixes=0).chunks.tolist()
+    nll, hits, used = 0.0, 0, set()
+    for chunk in chosen:
+        with torch.no_grad():
+            rows = model(torch.tensor([chunk[:-1]])).logits[0].double().exp().tolist()
+        for t, target in enumerate(chunk[1:]):
+            seen = set(chunk[: t + 1])
+            weights = [0.2 * w if i in seen else w for i, w in enumerate(rows[t])]
+            nll -= math.log(weights[target] / sum(weights))
+            guess = max(range(len(weights)), key=weights.__getitem__)
+            used.add(guess)
+            hits += guess in chunk[1 : t + 1][-128:]
+    figures = found["penalised"]["gamma=0.2"]
+    assert figures["ppl"] == pytest.approx(math.exp(nll / (2 * CONTEXT)), rel=2e-5)
+    assert figures["rep_128"] == hits / (2 * CONTEXT)
+    assert figures["uniq"] == len(used)
+    assert figures["rep_128"] < found["language_modelling"]["rep_128"]
+
+
 def test_without_gamma_there_is_no_calibrated_perplexity(tiny, text_file):
     found = evaluate(*tiny, find_corpus(str(text_file)), strategies=(), chunks=1)
     assert "calibrated_ppl" not in found["language_modelling"]

@@ -56,6 +56,8 @@ def evaluate(
 
     - "language_modelling": on 1,025-token chunks (shorter where the model's context is): ppl, calibrated_ppl (with
       `gamma`), bits_per_byte, seen_mass, accuracy, rep_16 … wrep_128, uniq;
+    - "penalised": for each γ of the strategies, {"gamma=0.2": …}, the columns above for the model as it decodes under
+      it, seen probabilities times γ: what to hold a model trained with that γ against;
     - "completion": for each strategy rep_1, rep_2, rep_3, uniq_w, n_texts of `new_tokens` new tokens after 50-token
       prefixes; and Rep-n without `<unk>` (`rep_1_no_unk`, …) where the corpus has it, since loops of it inflate Rep-n;
     - "human": the same of the corpus itself under this tokenizer, completion at the length of the model's texts;
@@ -70,8 +72,12 @@ def evaluate(
     cut = cut_corpus(corpus, tokenizer, _chunk_targets(model), new_tokens, chunks, prefixes if parsed else 0)
     found: dict[str, Any] = {"corpus": corpus.name}
     if len(cut.chunks):
-        told = _told(progress, "predicting")
-        found["language_modelling"] = score_chunks(model, tokenizer, cut.chunks, gamma, batch=batch, progress=told)
+        scores = score_chunks(
+            model, tokenizer, cut.chunks, gamma,
+            penalties=_penalties(parsed), batch=batch, progress=_told(progress, "predicting"),
+        )  # fmt: skip
+        found["language_modelling"] = scores.figures
+        found["penalised"] = {f"gamma={penalty}": figures for penalty, figures in scores.penalised.items()}
     if len(cut.prefixes):
         found["completion"] = {}
         items = prefixes_from_ids(cut.prefixes.tolist(), tokenizer)
@@ -204,6 +210,10 @@ def _check(model: Any, chunks: int | None, prefixes: int | None, new: int, strat
         raise ValueError(
             f"new_tokens is {new}, which after {PREFIX_TOKENS} of prefix is more than the model's context of {context}"
         )
+
+
+def _penalties(strategies: Sequence[Strategy]) -> list[float]:
+    return sorted({strategy.gamma for strategy in strategies if strategy.gamma < 1.0})
 
 
 def _chunk_targets(model: Any) -> int:
