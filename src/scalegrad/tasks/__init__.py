@@ -1,1 +1,1 @@
-"""The tasks of the paper: data, training, generation and scores of each."""
+"""The paper's tasks, from data to scores: open-ended generation, summarization, captioning. One training for all."""
