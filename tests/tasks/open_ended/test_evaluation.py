@@ -18,7 +18,6 @@ from scalegrad.tasks.open_ended.evaluation import (
     evaluate,
     human_figures,
     notes,
-    samples_name,
     text_figures,
 )
 
@@ -132,6 +131,9 @@ def test_completions_are_greedy_from_the_right_prefixes_and_scored(tiny, text_fi
             scores[0] = -torch.inf
             text.append(int(scores.argmax()))
         assert line["continuation"] == tokenizer.decode(text)[len(tokenizer.decode(prefix)) :]
+    originals = [json.loads(line) for line in (tmp_path / "prose.txt.human.jsonl").read_text().splitlines()]
+    places = [301 * (j // 6) + 50 * (j % 6) + 50 for j in (len(prefixes) * i // 5 for i in range(5))]
+    assert [line["continuation"] for line in originals] == [tokenizer.decode(ids[at : at + 100]) for at in places]
     assert found["completion"]["greedy"] == text_figures((line["continuation"] for line in lines), unknown=True)
     assert found["completion"]["greedy,gamma=0.2"]["rep_1"] < found["completion"]["greedy"]["rep_1"]
     assert found["completion"]["greedy"]["n_texts"] == 5
@@ -229,7 +231,3 @@ def test_corpora_by_name(tmp_path):
     assert find_corpus(str(reviews)).text.startswith("Review <br />0.\n")
     with pytest.raises(FileNotFoundError, match="it may be wikitext-103"):
         find_corpus("nowhere.txt")
-
-
-def test_names_of_sample_files():
-    assert samples_name("my corpus/../x", "top_p=0.9") == "my-corpus-..-x.top_p=0.9.jsonl"

@@ -25,7 +25,7 @@ _REP_L = "share of predictions that are among the previous {} tokens"
 COLUMNS: dict[str, Column] = {
     "ppl": Column("ppl", "perplexity, exp of the mean plain NLL a token", "number", "low"),
     "calibrated_ppl": Column(
-        "calibrated ppl", "perplexity of p̃, the distribution ScaleGrad fits to the data: a true perplexity", "number", "low"
+        "calibrated ppl", "perplexity of p̃, which ScaleGrad fits to the data: a true perplexity", "number", "low"
     ),
     "uniq": Column("uniq", "distinct tokens among the predictions", "count", "human"),
     "rep_16": Column("Rep/16", _REP_L.format(16), "share", "human"),
@@ -45,7 +45,7 @@ COLUMNS: dict[str, Column] = {
     "rep_2_no_unk": Column("Rep-2 no <unk>", "Rep-2 with <unk> taken out of the texts", "share", "human"),
     "rep_3_no_unk": Column("Rep-3 no <unk>", "Rep-3 with <unk> taken out of the texts", "share", "human"),
     "n_texts": Column("texts", "continuations scored", "count", "high"),
-    "validation_ppl": Column("validation ppl", "plain perplexity on the validation text, of the selected step", "number", "low"),
+    "validation_ppl": Column("validation ppl", "plain perplexity on the validation text", "number", "low"),
     "rouge_1": Column("R-1", "ROUGE-1 F1", "number", "high"),
     "rouge_2": Column("R-2", "ROUGE-2 F1", "number", "high"),
     "rouge_l": Column("R-L", "ROUGE-L F1", "number", "high"),

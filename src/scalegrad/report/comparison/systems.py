@@ -25,8 +25,8 @@ class System:
 
     `kind`: "trained" (a model, decoded as all of them), "decoded" (a trained model under another decoding, such as the
     penalty that is ScaleGrad's twin), "human" or "paper". `family` is the objective, mle, ul or sg: it decides the
-    colour. `strength` is its γ or α, or the γ of the decoding. `deviations` are over `runs` seeds. `log` are the lines of a
-    run's metrics.jsonl, `made` its config, environment and results.
+    colour. `strength` is its γ or α, or the γ of the decoding. `deviations` are over `runs` seeds. `log` are the lines
+    of a run's metrics.jsonl, `made` its config, environment and results.
     """
 
     label: str
@@ -47,7 +47,7 @@ class System:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Systems side by side. `corpus` is what they were scored on; `notes` say what does not compare, a sentence each."""
+    """Systems side by side. `corpus` is what they were scored on; `notes` say what does not compare."""
 
     systems: Sequence[System]
     corpus: str = ""
@@ -70,7 +70,7 @@ class Comparison:
 
     @property
     def favourite(self) -> System | None:
-        """The model to speak of: of the ScaleGrad ones (else of all but the baseline) the one nearest to human Rep-1."""
+        """The model to speak of: of the ScaleGrad ones (else all but the baseline) the one nearest to human Rep-1."""
         others = [system for system in self.of_kind("trained") if system is not self.baseline]
         others = [system for system in others if system.family == "sg"] or others
         if not others:

@@ -20,8 +20,9 @@ from scalegrad.data import (
     language_modelling_chunks,
     read_texts,
 )
-from scalegrad.decoding import Strategy, complete, parse, prefixes_from_ids
+from scalegrad.decoding import Prefix, Strategy, complete, parse, prefixes_from_ids
 from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
+from scalegrad.runs import samples_name, write_lines
 from scalegrad.tasks.open_ended.corpora import Corpus
 from scalegrad.tasks.open_ended.next_tokens import score_chunks
 
@@ -64,7 +65,8 @@ def evaluate(
     - "protocol": what was cut how; "notes": what keeps figures from being compared, in sentences.
 
     `chunks` and `prefixes` take only so many of each, evenly spread over the corpus; 0 leaves the columns out.
-    The texts go to `samples`/CORPUS.STRATEGY.jsonl, taken up again by a later call (without it they are not kept).
+    The texts go to `samples`/CORPUS.STRATEGY.jsonl, taken up again by a later call (without it they are not kept), and
+    how the corpus itself goes on to CORPUS.human.jsonl.
     """
     began = time.perf_counter()
     parsed = [parse(strategy) if isinstance(strategy, str) else strategy for strategy in strategies]
@@ -82,6 +84,7 @@ def evaluate(
         found["completion"] = {}
         items = prefixes_from_ids(cut.prefixes.tolist(), tokenizer)
         with _folder(samples) as folder:
+            _write_originals(folder / samples_name(corpus.name, "human"), items, cut.originals, tokenizer)
             for strategy in parsed:
                 out = folder / samples_name(corpus.name, strategy)
                 complete(
@@ -103,6 +106,7 @@ class CutCorpus:
 
     chunks: Ids  # [M, targets + 1]
     prefixes: Ids  # [P, 50]
+    originals: list[list[int]]  # how the corpus goes on after each prefix, new_tokens of it
     blocks: Ids  # [P or fewer, new_tokens]
     protocol: dict[str, Any]  # how it was cut
 
@@ -134,7 +138,10 @@ def cut_corpus(
         "unknown": _UNKNOWN in corpus.text,
         "corpus_sha256": corpus.checksum,
     }
-    return CutCorpus(chosen, starts, _spread(completion_blocks(ids, new_tokens), len(starts)), protocol)
+    ends = _spread(completion_blocks(np.arange(len(ids), dtype=np.int32), PREFIX_TOKENS), prefixes)[:, -1] + 1
+    originals = [ids[end : end + new_tokens].tolist() for end in ends]
+    blocks = _spread(completion_blocks(ids, new_tokens), len(starts))
+    return CutCorpus(chosen, starts, originals, blocks, protocol)
 
 
 def human_figures(cut: CutCorpus, tokenizer: Any) -> dict[str, dict[str, float]]:
@@ -143,7 +150,7 @@ def human_figures(cut: CutCorpus, tokenizer: Any) -> dict[str, dict[str, float]]
     if len(cut.chunks):
         found["language_modelling"] = human_next_token(cut.chunks[:, 1:])
     if len(cut.blocks):
-        found["completion"] = text_figures(_decoded(tokenizer, cut.blocks), unknown=cut.protocol["unknown"])
+        found["completion"] = text_figures(_decoded(tokenizer, cut.blocks.tolist()), unknown=cut.protocol["unknown"])
     return found
 
 
@@ -159,16 +166,6 @@ def text_figures(texts: Iterable[str], unknown: bool = False) -> dict[str, float
         without = _columns(repetition(text.replace(_UNKNOWN, "") for text in cleaned))
         figures |= {f"{key}_no_unk": without[key] for key in ("rep_1", "rep_2", "rep_3")}
     return figures
-
-
-def samples_name(corpus: str, strategy: Strategy | str) -> str:
-    """The file a strategy's texts go to.
-
-    >>> samples_name("wikitext-103 test", "greedy,gamma=0.2")
-    'wikitext-103-test.greedy,gamma=0.2.jsonl'
-    """
-    plain = "".join(sign if sign.isalnum() or sign in "-._,=+" else "-" for sign in f"{corpus}.{strategy}")
-    return f"{plain}.jsonl"
 
 
 def notes(protocol: dict[str, Any]) -> list[str]:
@@ -232,9 +229,16 @@ def _columns(figures: dict[str, float]) -> dict[str, float]:
     return {key: value for key, value in figures.items() if key != "rep_4"}
 
 
-def _decoded(tokenizer: Any, blocks: Ids) -> Iterator[str]:
+def _decoded(tokenizer: Any, blocks: list[list[int]]) -> Iterator[str]:
     for block in blocks:
-        yield str(tokenizer.decode(block.tolist(), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        yield str(tokenizer.decode(block, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
+def _write_originals(path: Path, prefixes: Sequence[Prefix], originals: list[list[int]], tokenizer: Any) -> None:
+    """How the corpus itself goes on, to be read beside the models' texts."""
+    texts = _decoded(tokenizer, originals)
+    records = zip(prefixes, texts, strict=True)
+    write_lines(path, [{"id": i, "prefix": p.text, "continuation": text} for i, (p, text) in enumerate(records)])
 
 
 def _is_gpt2(tokenizer: Any) -> bool:
