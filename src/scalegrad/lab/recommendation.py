@@ -59,7 +59,8 @@ def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
         chosen.strength,
         f"Take γ={chosen.strength:g}: its {name} of {_share(values[chosen.label])} is nearest to human text "
         f"({_share(goal)}) of the {len(within)} of {len(tried)} γ tried that cost at most "
-        f"{budget:.0%} of MLE's perplexity ({_ppl(chosen)} against {_ppl(base)}, {cost[chosen.label]:+.1%}; MLE's own {name}: {_share(own)}).",
+        f"{budget:.0%} of MLE's perplexity ({_ppl(chosen)} against {_ppl(base)}, {cost[chosen.label]:+.1%}; "
+        f"MLE's own {name}: {_share(own)}).",
     )
 
 

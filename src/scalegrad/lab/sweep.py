@@ -8,24 +8,30 @@ import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from queue import Queue
 from typing import Any
 
 import torch
 
+from scalegrad._extras import need
 from scalegrad.decoding import load
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab.recommendation import Recommendation, recommend
-from scalegrad.report.comparison import Comparison, compare_runs, find_runs
-from scalegrad.runs import Run, check_writable_folder
+from scalegrad.report.comparison import Comparison, compare_runs, find_runs, plots, write_page
+from scalegrad.report.comparison.sensitivity import sensitivity_plots
+from scalegrad.report.comparison.terminal import markdown
+from scalegrad.report.figure import save_figure
+from scalegrad.runs import Run, check_writable_folder, write_json, write_text
 from scalegrad.tasks.open_ended.corpora import Corpus, find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run, saved_gamma
 from scalegrad.tasks.open_ended.training import TrainConfig, train
 
 GAMMAS = tuple(round(0.1 * i, 1) for i in range(1, 10))  # the paper's grid, and unlikelihood's two beside it
 ALPHAS = (0.5, 1.0)
+
+_RESULTS = {"figures": "sweep.json", "page": "report.html", "table": "table.md", "plots": "plots"}
 
 Progress = Callable[[str, int, int], None]
 
@@ -98,6 +104,16 @@ class Swept:
     comparison: Comparison
     recommendation: Recommendation
 
+    def as_dict(self) -> dict[str, Any]:
+        """Rows and recommendation as plain JSON values."""
+        kept = ("label", "kind", "family", "strength", "runs", "figures", "deviations")
+        return {
+            "corpus": self.comparison.corpus,
+            "recommendation": asdict(self.recommendation),
+            "rows": [{name: getattr(row, name) for name in kept} for row in self.comparison.systems],
+            "notes": list(self.comparison.notes),
+        }
+
 
 def run_sweep(
     sweep: Sweep,
@@ -124,7 +140,25 @@ def run_sweep(
                 progress(f"runs ({job.name})", done, len(jobs))
             run_job(sweep, job, folder, corpus, progress)
     comparison = compare_runs(find_runs([folder / job.name for job in jobs]), corpus.name)
-    return Swept(comparison, recommend(comparison, budget))
+    found = recommend(comparison, budget)
+    chosen = next(
+        (s.label for s in comparison.of_kind("trained") if s.family == "sg" and s.strength == found.gamma), ""
+    )
+    return Swept(replace(comparison, chosen=chosen), found)
+
+
+def write_results(found: Swept, out: str | Path) -> dict[str, Path]:
+    """Write sweep.json, report.html, table.md and plots/ into the folder of the sweep; where each of them is."""
+    folder = Path(out)
+    paths = {name: folder / file for name, file in _RESULTS.items()}
+    extra, said = sensitivity_plots(found.comparison), [found.recommendation.sentence]
+    write_json(paths["figures"], found.as_dict())
+    write_text(paths["table"], markdown(found.comparison, said))
+    write_page(found.comparison, paths["page"], extra, said=said)
+    check_writable_folder(paths["plots"], "plots")
+    for plot in (*extra, *plots(found.comparison)):
+        save_figure(plot.figure, paths["plots"] / f"{plot.name}.png")
+    return paths
 
 
 def run_job(
@@ -201,7 +235,7 @@ def _in_parallel(
 def _take_device(free: Queue[str]) -> None:
     """Before anything in this process looks at a GPU: see one only."""
     os.environ["CUDA_VISIBLE_DEVICES"] = free.get()
-    logging = __import__("transformers").utils.logging
+    logging = need("transformers", extra="train").utils.logging
     logging.set_verbosity_error()
     logging.disable_progress_bar()
 
