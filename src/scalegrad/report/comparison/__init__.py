@@ -8,7 +8,8 @@ The data is plain (`System`): figures, deviations over seeds, a training log, te
 'Of 100 words, SG repeats 44 and MLE 66.'
 """
 
-from scalegrad.report.comparison.load import compare_runs, find_runs, paper_rows
+from scalegrad.report.comparison.evaluations import human_row, paper_rows, rows_of
+from scalegrad.report.comparison.load import compare_runs, find_runs
 from scalegrad.report.comparison.page import page, write_page
 from scalegrad.report.comparison.plots import Plot, plots
 from scalegrad.report.comparison.systems import Comparison, Sample, System, merge_seeds
@@ -22,10 +23,12 @@ __all__ = [
     "compare_runs",
     "find_runs",
     "headline",
+    "human_row",
     "merge_seeds",
     "page",
     "paper_rows",
     "plots",
+    "rows_of",
     "sentences",
     "write_page",
 ]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from scalegrad.report.comparison.evaluations import Texts, human_row, objective_label, paper_rows, rows_of
 from scalegrad.report.comparison.systems import Comparison, Sample, System, merge_seeds
-from scalegrad.report.paper import TABLES
 from scalegrad.runs import Run, samples_name
 
-_OPEN_ENDED = ("language_modelling", "completion")
-HUMAN = "Human"
+Scored = tuple[Run, dict[str, Any]]  # a run, and its evaluations by corpus or that of one corpus
 
 
 def find_runs(folders: Sequence[str | Path]) -> list[Run]:
@@ -49,109 +48,56 @@ def compare_runs(runs: Sequence[Run], corpus: str | None = None) -> Comparison:
     if corpus is not None and all(corpus not in evaluations for _, evaluations in scored):
         known = sorted({name for _, evaluations in scored for name in evaluations})
         raise ValueError(f"corpus: no run was scored on {corpus!r}; they were on {', '.join(known) or 'none'}")
-    groups: dict[str, list[tuple[Run, dict[str, Any]]]] = {}
+    groups: dict[str, list[Scored]] = {}
     for run, evaluations in scored:
         groups.setdefault(_key(run.config), []).append((run, evaluations.get(chosen, {})))
     labels = _labels([members[0][0] for members in groups.values()])
     systems: list[System] = []
     for label, members in zip(labels, groups.values(), strict=True):
         systems += _rows(label, members, chosen)
-    systems.sort(key=lambda system: system.kind == "decoded")
+    systems.sort(key=_place)
     missing = [str(run.path) for run, evaluations in scored if chosen not in evaluations]
     notes = list(dict.fromkeys(note for _, e in scored for note in e.get(chosen, {}).get("notes", [])))
     if missing:
         notes.append(f"Not scored on {chosen or 'any corpus'} yet (scalegrad evaluate FOLDER): {', '.join(missing)}.")
-    human = _human(scored, chosen)
-    comparable = [e[chosen]["protocol"] for _, e in scored if chosen in e and "protocol" in e[chosen]]
-    paper, said = paper_rows(chosen, [system.label for system in systems], comparable)
+    own = [(run, evaluations[chosen]) for run, evaluations in scored if chosen in evaluations]
+    human = next((row for run, e in own if (row := human_row(e, _texts(run, chosen)))), [])
+    labels = [system.label for system in systems]
+    paper, said = paper_rows(chosen, labels, [e["protocol"] for _, e in own if "protocol" in e])
     return Comparison([*systems, *human, *paper], chosen, [*notes, *said])
 
 
-def paper_rows(
-    corpus: str, labels: Iterable[str], protocols: Sequence[Mapping[str, Any]] = ()
-) -> tuple[list[System], list[str]]:
-    """The paper's rows of a corpus for these labels and human text, and sentences on whether they compare."""
-    table = TABLES.get(corpus)
-    if table is None:
-        return [], []
-    wanted = [label for label in dict.fromkeys(labels) if label in table.rows]
-    if not wanted:
-        return [], []
-    rows = [System(f"{label}, in the paper", table.rows[label], "paper", label.split()[0].lower()) for label in wanted]
-    rows.append(System("Human, in the paper", table.rows[HUMAN], "paper", "human"))
-    said = [
-        f"The paper's rows (table {table.number}) are those of GPT-2 medium fine-tuned on WikiText-103: hold the "
-        "direction and the size of differences against them, not the level.",
-        "The paper's human row is on texts of 150 tokens, the one here on texts as long as the models': Rep-n grows "
-        "with length.",
-    ]
-    if any(not protocol.get("gpt2_tokenizer", True) for protocol in protocols):
-        rows = [replace(row, figures=_words_only(row.figures)) for row in rows]
-        said.append(
-            "Of the paper's rows only Rep-n is shown: the other columns depend on its tokenizer and text length."
-        )
-    return rows, said
-
-
-def _words_only(figures: Mapping[str, float]) -> dict[str, float]:
-    return {name: value for name, value in figures.items() if name in ("rep_1", "rep_2", "rep_3")}
-
-
-def _rows(label: str, members: Sequence[tuple[Run, dict[str, Any]]], corpus: str) -> list[System]:
+def _rows(label: str, members: Sequence[Scored], corpus: str) -> list[System]:
     """The rows of runs that differ by their seed alone: as trained, then decoded in other ways."""
-    trained = [_trained(label, run, evaluation, corpus) for run, evaluation in members]
-    merged = merge_seeds(trained)
-    merged = replace(merged, made=_made([run for run, _ in members]))
-    rows = [merged]
-    strategies = [list(evaluation.get("completion", {}))[1:] for _, evaluation in members]
-    shared = [strategy for strategy in strategies[0] if all(strategy in others for others in strategies)]
-    decoded = [merge_seeds([_decoded(label, run, e, corpus, strategy) for run, e in members]) for strategy in shared]
-    return [*rows, *decoded]
+    members = [member for member in members if member[1]] or members
+    objective = str(members[0][0].config.get("objective", ""))
+    per_run = [rows_of(label, objective, evaluation, _texts(run, corpus)) for run, evaluation in members]
+    names = [row.label for row in per_run[0] if all(any(row.label == r.label for r in rows) for rows in per_run)]
+    merged = [merge_seeds([row for rows in per_run for row in rows if row.label == name]) for name in names]
+    first, *decoded = merged
+    if not first.figures:
+        first = merge_seeds(
+            [replace(rows[0], figures=_validation(m[0])) for rows, m in zip(per_run, members, strict=True)]
+        )
+    runs = [run for run, _ in members]
+    return [replace(first, log=runs[0].metrics(), made=_made(runs)), *decoded]
 
 
-def _trained(label: str, run: Run, evaluation: Mapping[str, Any], corpus: str) -> System:
-    figures: dict[str, float] = {}
-    samples: list[Sample] = []
-    if any(part in evaluation for part in _OPEN_ENDED):
-        figures |= evaluation.get("language_modelling", {})
-        first = next(iter(evaluation.get("completion", {})), None)
-        if first is not None:
-            figures |= evaluation["completion"][first]
-            samples = _samples(run, corpus, first)
-    else:
-        figures |= {k: v for k, v in evaluation.items() if isinstance(v, int | float) and not isinstance(v, bool)}
-        samples = _samples(run, corpus, None)
-    if not figures and run.finished:
-        done = run.load("done")
-        figures |= {"validation_ppl": done["validation_ppl"]} if done.get("validation_ppl") is not None else {}
-    family, strength = _objective(run.config)
-    return System(label, figures, "trained", family, strength, log=run.metrics(), samples=samples)
+def _place(system: System) -> tuple[bool, int, float]:
+    """Trained before decoded, MLE before UL before SG, each from weak to strong; others stay where they are."""
+    family = ("mle", "ul", "sg").index(system.family) if system.family in ("mle", "ul", "sg") else 3
+    strength = system.strength or 0.0
+    return system.kind == "decoded", family, strength if system.family == "ul" else -strength
 
 
-def _decoded(label: str, run: Run, evaluation: Mapping[str, Any], corpus: str, strategy: str) -> System:
-    """A run under another decoding; the penalty alone has language-modelling columns too."""
-    gamma = _gamma_of(strategy)
-    figures = dict(evaluation["completion"][strategy])
-    alone = gamma is not None and strategy == f"greedy,gamma={gamma}"
-    if alone:
-        figures |= evaluation.get("penalised", {}).get(f"gamma={gamma}", {})
-    family, _ = _objective(run.config)
-    name = f"{label}, decoded with γ={gamma:g}" if alone else f"{label}, {strategy}"
-    return System(name, figures, "decoded", family, gamma, samples=_samples(run, corpus, strategy))
+def _validation(run: Run) -> dict[str, float]:
+    """What a run that nobody scored yet has to show."""
+    found = run.load("done").get("validation_ppl") if run.finished else None
+    return {} if found is None else {"validation_ppl": found}
 
 
-def _gamma_of(strategy: str) -> float | None:
-    found = [word.partition("=")[2] for word in strategy.split(",") if word.strip().startswith("gamma=")]
-    return float(found[0]) if found else None
-
-
-def _human(scored: Sequence[tuple[Run, dict[str, Any]]], corpus: str) -> list[System]:
-    for run, evaluations in scored:
-        human = evaluations.get(corpus, {}).get("human")
-        if human:
-            figures = {name: value for part in human.values() for name, value in part.items()}
-            return [System(HUMAN, figures, "human", samples=_samples(run, corpus, "human"))]
-    return []
+def _texts(run: Run, corpus: str) -> Texts:
+    return lambda strategy: _samples(run, corpus, strategy)
 
 
 def _samples(run: Run, corpus: str, strategy: str | None) -> list[Sample]:
@@ -168,7 +114,7 @@ def _evaluations(run: Run) -> dict[str, Any]:
     return {str(name): value for name, value in found.items() if isinstance(value, dict)}
 
 
-def _commonest(scored: Sequence[tuple[Run, dict[str, Any]]]) -> str:
+def _commonest(scored: Sequence[Scored]) -> str:
     counts = Counter(name for _, evaluations in scored for name in evaluations)
     return counts.most_common(1)[0][0] if counts else ""
 
@@ -177,24 +123,9 @@ def _is_run(path: Path) -> bool:
     return (path / "config.json").is_file() and any((path / name).exists() for name in ("metrics.jsonl", "done.json"))
 
 
-def _objective(config: Mapping[str, Any]) -> tuple[str, float | None]:
-    """("sg", 0.2) of "sg=0.2"; a schedule has no one strength."""
-    name, _, strength = str(config.get("objective", "")).partition("=")
-    try:
-        return name, float(strength)
-    except ValueError:
-        return name, None
-
-
-def _label(config: Mapping[str, Any]) -> str:
-    name, _, strength = str(config.get("objective", "run")).partition("=")
-    sign = {"sg": " γ=", "ul": " α="}.get(name)
-    return name.upper() if not sign or not strength else f"{name.upper()}{sign}{strength}"
-
-
 def _labels(runs: Sequence[Run]) -> list[str]:
     """The objectives' names; where two groups share one, their folders' names after it."""
-    labels = [_label(run.config) for run in runs]
+    labels = [objective_label(str(run.config.get("objective", "run"))) for run in runs]
     return [
         label if labels.count(label) == 1 else f"{label} ({run.path.name})"
         for label, run in zip(labels, runs, strict=True)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad.report.comparison.columns import best, column, main_columns, written, written_deviation
+from scalegrad.report.comparison.columns import best, column, further_columns, main_columns, written, written_deviation
 from scalegrad.report.comparison.systems import Comparison, System
 from scalegrad.report.comparison.wording import headline, sentences
 from scalegrad.report.fitting_table import print_fitting
@@ -24,6 +24,23 @@ def print_comparison(comparison: Comparison, console: Console, said: Sequence[st
     for sentence in (*said, *sentences(comparison)):
         console.print(Text(printable(sentence)))
     print_table(comparison, console)
+    _print_notes(comparison, console)
+
+
+def print_figures(comparison: Comparison, console: Console) -> None:
+    """Print one model's table, what the main table leaves out, and the notes: no sentence, for nothing is compared."""
+    console.print(Text(printable(comparison.corpus), style="bold"))
+    print_table(comparison, console)
+    models = comparison.of_kind("trained")
+    rest = [
+        f"{column(n).title} {written(n, s.figures[n])}" for s in models for n in further_columns([s]) if n in s.figures
+    ]
+    if rest:
+        console.print(Text(" · ".join(rest), style="dim"))
+    _print_notes(comparison, console)
+
+
+def _print_notes(comparison: Comparison, console: Console) -> None:
     for note in comparison.notes:
         console.print(Text(f"• {printable(note)}", style="yellow"))
 

@@ -21,8 +21,9 @@ from scalegrad.data import (
     read_texts,
 )
 from scalegrad.decoding import Prefix, Strategy, complete, parse, prefixes_from_ids
+from scalegrad.integrations.objective import Objective
 from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
-from scalegrad.runs import samples_name, write_lines
+from scalegrad.runs import Run, samples_name, write_lines
 from scalegrad.tasks.open_ended.corpora import Corpus
 from scalegrad.tasks.open_ended.next_tokens import score_chunks
 
@@ -98,6 +99,40 @@ def evaluate(
     found["notes"] = notes(found["protocol"])
     found["seconds"] = round(time.perf_counter() - began, 1)
     return found
+
+
+def evaluate_run(run: Run, model: Any, tokenizer: Any, corpus: Corpus, **options: Any) -> dict[str, Any]:
+    """`evaluate` a run's model into the run's folder: figures to evaluation.json, texts to samples/.
+
+    Figures of other corpora stay; so do those of decodings that are not asked for now, where the protocol is the same.
+    """
+    found = evaluate(model, tokenizer, corpus, **options, samples=run.path / "samples")  # no name: the folder may move
+    before = run.load("evaluation") if (run.path / "evaluation.json").is_file() else {}
+    kept = before.get(corpus.name, {})
+    if kept.get("protocol") == found["protocol"]:
+        for part in ("completion", "penalised"):
+            if part in found or part in kept:
+                found[part] = {**kept.get(part, {}), **found.get(part, {})}
+    run.save("evaluation", {**before, corpus.name: found})
+    return found
+
+
+def saved_gamma(config: Any) -> float | None:
+    """The γ a saved model was trained with (1 for MLE), from the record in its config; None where there is none.
+
+    >>> from types import SimpleNamespace
+    >>> saved_gamma(SimpleNamespace(scalegrad={"objective": "sg", "gamma": 0.2})), saved_gamma(SimpleNamespace())
+    (0.2, None)
+    >>> saved_gamma(SimpleNamespace(scalegrad={"objective": "sg", "gamma": "linear:1.0:0.3:100"}))  # where it ended
+    0.3
+    """
+    gamma: Any = (getattr(config, "scalegrad", None) or {}).get("gamma")
+    if isinstance(gamma, str):
+        try:
+            gamma = Objective.parse(f"sg={gamma}").strength
+        except ValueError:
+            return None  # a function of position or entropy: no one number
+    return None if gamma is None else float(getattr(gamma, "stop", gamma))
 
 
 @dataclass(frozen=True)
