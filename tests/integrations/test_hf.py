@@ -46,7 +46,7 @@ def test_loss_reads_tuples_and_refuses_what_it_cannot_know():
     with pytest.raises(ValueError, match="labels must be in the data set"):
         loss((logits,), None)
     bart = tiny.model("bart")
-    with pytest.raises(ValueError, match="hf.loss is for causal models.*use hf.attach"):
+    with pytest.raises(ValueError, match=r"hf\.loss is for causal models.*use hf\.attach"):
         loss(bart(**tiny.padded(tiny.examples("bart"))), labels)
 
 

@@ -57,7 +57,7 @@ def test_mistakes(text, sentence):
 
 
 def test_made_by_hand_is_checked_too():
-    with pytest.raises(ValueError, match="strength must be None for mle, not 1.0"):
+    with pytest.raises(ValueError, match=r"strength must be None for mle, not 1\.0"):
         Objective("mle", 1.0)
     with pytest.raises(ValueError, match="gamma must be a number"):
         Objective("sg")
