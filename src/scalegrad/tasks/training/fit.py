@@ -244,11 +244,11 @@ def _save_model(trainer: RunTrainer, tokenizer: Any, run: Run, step: int) -> Any
     model = trainer.accelerator.unwrap_model(trainer.model)
     with checkpoints.explained("the model", run.checkpoints, step):
         if hasattr(model, "merge_and_unload") and not (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
-            _save_folder(run.path / "adapter", run, trainer, trainer.save_model)
-            model = model.merge_and_unload()
+            _save_folder(run.path / "adapter", run, trainer, trainer.save_whole)
+            model = hf.attach(model.merge_and_unload(), trainer.loss)  # again: the merged model is to say it, too
             _save_folder(run.model_path, run, trainer, model.save_pretrained if run.writes else None, tokenizer)
         else:
-            _save_folder(run.model_path, run, trainer, trainer.save_model, tokenizer)
+            _save_folder(run.model_path, run, trainer, trainer.save_whole, tokenizer)
     return model
 
 
@@ -260,6 +260,11 @@ def _save_folder(
         save(str(unfinished))
     trainer.accelerator.wait_for_everyone()
     if run.writes:
+        if not list(unfinished.glob("*.safetensors")):
+            raise ValueError(
+                "no weights were saved: the processes hold parts of them and their configuration keeps these apart "
+                "(DeepSpeed: stage3_gather_16bit_weights_on_model_save); the last checkpoint has them"
+            )
         if tokenizer is not None:
             tokenizer.save_pretrained(str(unfinished))
         checkpoints.replace_folder(unfinished, path)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
+from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 from transformers import Trainer, TrainerCallback
 
 from scalegrad.integrations import hf
@@ -48,6 +50,15 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         self.pending: tuple[int, torch.Tensor] | None = None  # a loss whose value was not looked at yet
         self.clock = time.perf_counter()
         self.seconds = 0.0
+
+    def create_accelerator_and_postprocess(self) -> None:
+        super().create_accelerator_and_postprocess()
+        if self.args.fsdp_plugin_args is not None and not self.is_fsdp_enabled:
+            # Processes on CPUs: torch shards there too, Accelerate would leave FSDP out without a word.
+            self.accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin(**self.args.fsdp_plugin_args)
+            for state in (self.accelerator.state, PartialState()):
+                state.distributed_type = DistributedType.FSDP
+            self.is_fsdp_enabled = True
 
     # ---- batches -----------------------------------------------------------------------------------------------------
 
@@ -234,6 +245,15 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         finally:
             config.use_cache = training
         (Path(output_dir or self.args.output_dir) / "training_args.bin").unlink(missing_ok=True)
+
+    def save_whole(self, folder: str) -> None:
+        """The model as one, whatever parts of it processes hold and however checkpoints keep them."""
+        if self.is_fsdp_enabled:
+            state = self.accelerator.get_state_dict(self.model)
+            if self.args.should_save:
+                self._save(folder, state)
+        else:
+            self.save_model(folder)
 
     # ---- selection ---------------------------------------------------------------------------------------------------
 
