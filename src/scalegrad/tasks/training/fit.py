@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import torch
 from scalegrad._extras import need
 from scalegrad.decoding.memory import out_of_memory
 from scalegrad.integrations import hf
+from scalegrad.integrations.card import write_card
 from scalegrad.integrations.objective import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.training import checkpoints
@@ -42,6 +44,7 @@ class Fitted:
     validation_ppl: float | None
     seconds: float
     peak_memory_mib: float
+    parallelism: str  # "NO" for one process; "MULTI_GPU", "FSDP", "DEEPSPEED", … as Accelerate calls it
 
 
 def fit(
@@ -156,6 +159,7 @@ def _arguments(run: Run, settings: Settings, steps: int) -> Any:
         deepspeed=settings.deepspeed,
         dataloader_num_workers=settings.workers,
         dataloader_pin_memory=torch.accelerator.is_available(),
+        use_cpu=not torch.accelerator.is_available(),  # said outright, processes on CPUs and bf16 there are no surprise
         report_to=[name for name in settings.trackers if name not in ("tensorboard", "none")],
         run_name=run.path.name,
         logging_strategy="no",  # RunTrainer says when
@@ -227,6 +231,7 @@ def _finish(trainer: RunTrainer, tokenizer: Any, run: Run) -> Fitted:
         "validation_ppl": None if nll is None else math.exp(min(nll, 700)),
         "seconds": round(trainer.seconds, 3),
         "peak_memory_mib": _peak_memory(),
+        "parallelism": trainer.accelerator.distributed_type.value,
     }
     run.finish(results)
     if run.writes:
@@ -245,11 +250,16 @@ def _save_model(trainer: RunTrainer, tokenizer: Any, run: Run, step: int) -> Any
     with checkpoints.explained("the model", run.checkpoints, step):
         if hasattr(model, "merge_and_unload") and not (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
             _save_folder(run.path / "adapter", run, trainer, trainer.save_whole)
-            model = hf.attach(model.merge_and_unload(), trainer.loss)  # again: the merged model is to say it, too
-            _save_folder(run.model_path, run, trainer, model.save_pretrained if run.writes else None, tokenizer)
+            model = model.merge_and_unload()
+            _save_folder(run.model_path, run, trainer, partial(_save_merged, model) if run.writes else None, tokenizer)
         else:
             _save_folder(run.model_path, run, trainer, trainer.save_whole, tokenizer)
     return model
+
+
+def _save_merged(model: Any, folder: str) -> None:
+    model.save_pretrained(folder)
+    write_card(Path(folder), model.config.scalegrad)  # an attached model does so by itself: the adapter did
 
 
 def _save_folder(

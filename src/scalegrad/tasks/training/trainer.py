@@ -34,6 +34,7 @@ class RunTrainer(Trainer):  # type: ignore[misc]
 
     optimizer: Any
     control: Any
+    is_fsdp_enabled: bool
 
     def __init__(
         self, *, run: Run, settings: Settings, loss: Any, batches: TrainingBatches, batches_in_epoch: int,
