@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import resource
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -186,6 +187,12 @@ def _train(trainer: RunTrainer, run: Run, settings: Settings) -> None:
         trainer.add_callback(_tensorboard(run, good[-1] if good else 0))
     try:
         trainer.train(resume_from_checkpoint=str(checkpoints.path_of(run.checkpoints, good[-1])) if good else None)
+    except (pickle.UnpicklingError, need("safetensors", extra="train").SafetensorError) as error:
+        reason = " ".join(str(error).split(". ")[0].split())
+        where = checkpoints.path_of(run.checkpoints, good[-1]) if good else run.checkpoints
+        raise ValueError(
+            f"the checkpoint {where} cannot be loaded ({reason}); without it the run starts earlier"
+        ) from None
     except Exception as error:
         if not out_of_memory(error):
             raise
