@@ -34,7 +34,7 @@ def command(
 
     Example: scalegrad report runs/mle runs/sg --html report.html
     """
-    need("numpy", extra="measure")
+    need("numpy", extra="report")
     from scalegrad.report import comparison as side_by_side
     from scalegrad.report.comparison.terminal import markdown as as_markdown
     from scalegrad.report.comparison.terminal import print_comparison

@@ -45,8 +45,9 @@ def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
         cheapest = min(tried, key=lambda system: cost[system.label])
         return Recommendation(
             None,
-            f"No γ tried costs at most {100 * budget:g}% of MLE's perplexity: the cheapest, γ={cheapest.strength:g}, costs "
-            f"{cost[cheapest.label]:+.1%} ({_ppl(cheapest)} against {_ppl(base)}). Allow more, or try γ nearer to 1.",
+            f"No γ tried costs at most {100 * budget:g}% of MLE's perplexity: the cheapest, γ={cheapest.strength:g}, "
+            f"costs {cost[cheapest.label]:+.1%} ({_ppl(cheapest)} against {_ppl(base)}). Allow more, or try γ nearer "
+            "to 1.",
         )
     chosen = min(within, key=lambda system: (round(abs(values[system.label] - goal), 4), cost[system.label]))
     if abs(values[chosen.label] - goal) >= abs(own - goal):

@@ -225,9 +225,11 @@ def _in_parallel(
         for done, finished in enumerate(as_completed(waiting), start=1):
             try:
                 finished.result()
-            except Exception as error:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise type(error)(f"{waiting[finished].name}: {error}") from None
+            except (ValueError, OSError) as error:
+                raise ValueError(f"{waiting[finished].name}: {error}") from None
+            finally:
+                if finished.exception() is not None:
+                    pool.shutdown(wait=False, cancel_futures=True)
             if progress:
                 progress("runs", done, len(jobs))
 
