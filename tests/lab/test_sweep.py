@@ -29,7 +29,7 @@ def tried(saved_tiny: Path, tiny_text: Path) -> Sweep:
 def test_grid_and_decodings(tried):
     grid = Sweep(tried.config, (0.2, 0.5), (1.0,), seeds=2)
     assert [job.name for job in grid.jobs()] == [
-        f"{name}-seed-{seed}" for seed in (0, 1) for name in ("mle", "sg-0.2", "sg-0.5", "ul-1.0")
+        f"{name}-seed-{seed}" for seed in (0, 1) for name in ("mle", "ul-1.0", "sg-0.2", "sg-0.5")
     ]
     assert grid.strategies(grid.jobs()[0]) == ("greedy", "greedy,gamma=0.2", "greedy,gamma=0.5")
     assert grid.strategies(grid.jobs()[1]) == ("greedy",)
@@ -43,15 +43,15 @@ def test_grid_and_decodings(tried):
 def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
     real, trained = module.train, []
 
-    def stops_at_unlikelihood(config: TrainConfig, out: Path, **options: Any) -> Any:
+    def stops_at_scalegrad(config: TrainConfig, out: Path, **options: Any) -> Any:
         trained.append(str(config.objective))
-        if config.objective.name == "ul" and trained.count("ul=1.0") == 1:
+        if config.objective.name == "sg" and trained.count("sg=0.5") == 1:
             raise KeyboardInterrupt
         return real(config, out, **options)
 
     scored = []
     score = module.evaluate_run
-    monkeypatch.setattr(module, "train", stops_at_unlikelihood)
+    monkeypatch.setattr(module, "train", stops_at_scalegrad)
     monkeypatch.setattr(
         module, "evaluate_run", lambda run, *a, **k: scored.append(run.path.name) or score(run, *a, **k)
     )
@@ -59,8 +59,8 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
         run_sweep(tried, tmp_path)
     before = {name: (tmp_path / name / "model" / "model.safetensors").read_bytes() for name in scored}
     found = run_sweep(tried, tmp_path, budget=10.0)
-    assert trained == ["mle", "sg=0.5", "ul=1.0", "mle", "sg=0.5", "ul=1.0"]
-    assert scored == ["mle-seed-0", "sg-0.5-seed-0", "ul-1.0-seed-0"]  # nothing was scored twice
+    assert trained == ["mle", "ul=1.0", "sg=0.5", "mle", "ul=1.0", "sg=0.5"]
+    assert scored == ["mle-seed-0", "ul-1.0-seed-0", "sg-0.5-seed-0"]  # nothing was scored twice
     assert {name: (tmp_path / name / "model" / "model.safetensors").read_bytes() for name in before} == before
     assert [s.label for s in found.comparison.systems] == [
         "MLE",
