@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -172,4 +173,5 @@ def _record(config: TrainConfig, model: Any, training: Examples, validation: Exa
         },
         "lora": None if config.lora is None else asdict(config.lora),
         "settings": config.settings.record(),
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),  # a step takes a batch of each
     }

@@ -97,7 +97,7 @@ def fit(
     loss = objective.loss(**(loss_options or {}))
     hf.attach(model, loss, prompt=prompt)
     total = steps * settings.accumulation
-    trainer = _trainer_class()(
+    trainer = _new_trainer(
         run=run,
         settings=settings,
         loss=loss,
@@ -116,10 +116,15 @@ def fit(
         return _finish(trainer, tokenizer, run)
 
 
-def _trainer_class() -> type[RunTrainer]:
+def _new_trainer(**options: Any) -> RunTrainer:
     from scalegrad.tasks.training.trainer import RunTrainer  # loads transformers
 
-    return RunTrainer
+    try:
+        return RunTrainer(**options)
+    except RuntimeError as error:
+        if "to be installed" not in str(error):
+            raise
+        raise ValueError(f"trackers: {error}") from None
 
 
 @contextmanager

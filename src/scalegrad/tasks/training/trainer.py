@@ -93,7 +93,7 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         self.pending = (self.state.global_step + 1, loss)
         parts = hf.last_parts(model)
         if parts is not None:
-            fresh = torch.stack([parts.nll * parts.tokens, parts.seen_mass * parts.tokens, parts.tokens]).double()
+            fresh = torch.stack([parts.nll * parts.tokens, parts.seen_mass * parts.tokens, parts.tokens.float()])
             self.sums = fresh if self.sums is None else self.sums + fresh
         return loss
 
@@ -127,7 +127,7 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         turns = [min(turn + rank, count - 1) for turn in range(0, count, world)]
         real = [turn + rank < count for turn in range(0, count, world)]
         rows = [list(range(i * size, min((i + 1) * size, len(self.eval_dataset)))) for i in turns]
-        total = torch.zeros(2, dtype=torch.float64, device=self.args.device)
+        sums = [torch.zeros(2, device=self.args.device)]
         self.model.eval()
         with torch.no_grad(), self.compute_loss_context_manager():
             for inputs, counts in zip(self._loader(self.eval_dataset, rows), real, strict=True):
@@ -135,8 +135,10 @@ class RunTrainer(Trainer):  # type: ignore[misc]
                 summed = self.model(**inputs, num_items_in_batch=1).loss
                 tokens = self._targets(inputs["labels"]).ne(IGNORED).sum()
                 if counts:
-                    total += torch.stack([summed.double(), tokens.double()])
+                    sums.append(torch.stack([summed.float(), tokens.float()]))
+        total = torch.stack(sums).cpu().double().sum(0)
         if world > 1:
+            total = total.to(self.args.device)
             torch.distributed.all_reduce(total)
         nll, tokens = total.tolist()
         if not tokens:
