@@ -110,10 +110,10 @@ def test_kill_nine_at_three_random_points_gives_the_same_weights(model, text, un
     killed_at = []
     for kill in range(3):
         process = training_process.start(options(model, text, folder), tmp_path)
-        wanted = 4 * kill + chance.randrange(1, 4)
+        wanted = 3 * kill + chance.randrange(1, 4)
         while process.is_alive() and not _logged(folder, wanted):
             time.sleep(0.002)
-        time.sleep(chance.uniform(0, 0.05))
+        time.sleep(chance.uniform(0, 0.03))
         process.kill()
         process.join()
         killed_at.append(len(log(folder)))
