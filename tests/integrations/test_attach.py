@@ -154,6 +154,19 @@ def test_positional_arguments_and_tuples():
     assert nll.item() == pytest.approx(hf.last_parts(model).nll.item(), abs=1e-12)
 
 
+def test_soft_prompts():
+    """PEFT's prompt tuning puts vectors before the text and labels of −100 for them: no ids, and nothing seen."""
+    torch.manual_seed(3)
+    settings = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
+    model = peft.get_peft_model(tiny.model("llama"), settings).double()
+    own = model(**batch_for("llama")).loss
+    mine = hf.attach(model, ScaleGradLoss(1.0))(**batch_for("llama")).loss
+    assert mine.item() == pytest.approx(own.item(), abs=1e-6)
+    hf.attach(model, ScaleGradLoss(0.2), prompt=True)
+    with pytest.raises(ValueError, match="prompt=True needs input_ids"):
+        model(**batch_for("llama"))
+
+
 def test_without_labels_it_is_the_model():
     model, plain = attached("gpt2", ScaleGradLoss(0.2)).eval(), tiny.model("gpt2").eval()
     ids = batch_for("gpt2")["input_ids"]

@@ -8,7 +8,7 @@ import torch
 import transformers
 import trl
 from tests.integrations import tiny
-from tests.integrations.training import attached, weights
+from tests.integrations.training import DESCENT, attached, weights
 
 from scalegrad import ScaleGradLoss
 from scalegrad.gamma import Linear
@@ -44,16 +44,9 @@ def sft(model, tokenizer, rows, folder, *, trainer=ScaleGradSFTTrainer, evaluate
         per_device_eval_batch_size=len(rows),
         max_steps=steps,
         learning_rate=0.5,
-        lr_scheduler_type="constant",
-        optim="sgd",
-        max_grad_norm=0.0,
-        logging_steps=1,
-        report_to=[],
-        save_strategy="no",
-        use_cpu=True,
         bf16=False,
         gradient_checkpointing=False,
-        disable_tqdm=True,
+        **DESCENT,
         **settings,
     )
     data = datasets.Dataset.from_list(rows)

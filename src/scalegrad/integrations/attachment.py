@@ -60,15 +60,14 @@ class Attachment:
         if self.detached or unlabelled or given.get("fused_lm_head"):
             self._refuse_other_losses()
             return self._run(given)
-        return_dict = given.pop("return_dict", None)
+        as_tuple = given.pop("return_dict", None) is False
         batch = self._batch(given)
         for name in ("labels", "shift_labels", "num_items_in_batch"):
             given.pop(name, None)
         if "use_cache" in self.names:
             given["use_cache"] = False  # with one, models let the documents of a packed row read each other
         outputs = self._objective(given, batch) if torch.is_grad_enabled() else self._nll(given, batch)
-        wants_dict = getattr(self.model.config, "return_dict", True) if return_dict is None else return_dict
-        return outputs if wants_dict else outputs.to_tuple()
+        return outputs.to_tuple() if as_tuple else outputs
 
     # ---- the three ways to run ---------------------------------------------------------------------------------------
 
@@ -92,7 +91,8 @@ class Attachment:
     def _nll(self, given: dict[str, Any], batch: Batch) -> Any:
         """Plain −log p, whatever the objective, with the logits."""
         outputs = self._run(given)
-        loss = ScaleGradLoss(1.0).on_head(LogitsHead(outputs.logits, False), batch)
+        logits = outputs.logits
+        loss = ScaleGradLoss(1.0).on_head(LogitsHead(logits, False), _moved(batch, logits.device))
         return _with(outputs, loss=loss)
 
     def _run(self, given: dict[str, Any]) -> Any:
@@ -135,6 +135,7 @@ class Attachment:
         return replace(self.loss.options, softcap=cap, logit_scale=scale, return_parts=True)
 
     def _on_head(self, head: LinearHead | LogitsHead, batch: Batch, options: Options) -> Tensor:
+        batch = _moved(batch, head.values.device)
         loss, parts = self.loss.on_head(head, batch, options)
         tokens = (batch.targets != options.ignore_index).sum()
         some = tokens.clamp(min=1)
@@ -246,6 +247,11 @@ class Watch:
                 f"{type(trunk).__name__} was called directly, as TRL's fused output layer does, and the loss would be "
                 "another; use integrations.trl.ScaleGradSFTTrainer for TRL, or hf.detach(model)"
             )
+
+
+def _moved(batch: Batch, device: torch.device) -> Batch:
+    """Where the output layer is: a model spread over devices may have its labels on another."""
+    return batch._replace(**{key: x.to(device) for key, x in batch._asdict().items() if isinstance(x, Tensor)})
 
 
 def _with(outputs: Any, **changed: Any) -> Any:
