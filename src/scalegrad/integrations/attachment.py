@@ -172,26 +172,33 @@ class Attachment:
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _look(self, given: dict[str, Any]) -> None:
-        """One forward pass without gradients: how does the model use its output layer?"""
+        """How does the model use its output layer? Its first training step finds out."""
         layer = self.model.get_output_embeddings()
-        problem = None if is_plain(layer) else f"its output layer is a {type(layer).__name__} with a forward of its own"
-        if problem is None:
+        if type(layer.__dict__.get("forward")) is OutputLayer:  # of a look that was interrupted
+            del layer.forward
+        problem = f"its output layer is a {type(layer).__name__} with a forward of its own"
+        if is_plain(layer):
             layer.forward = OutputLayer(self, layer)
-            self.request = request = _Request(self, None)
-            device = next(self.model.parameters()).device
-            with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
-                outputs = self._run(given)
-            if len(request.rows) != 1:
-                problem = f"it calls its output layer {len(request.rows)} times"
-            else:
-                self.finish = find_finish(self.model, request.rows[0], outputs.logits[0, 0])
-                problem = None if self.finish is not None else "it changes what its output layer gives in its own way"
-            if problem is not None:
+            problem = self._try(given)
+            if problem:
                 del layer.forward
-        self.fused = problem is None
-        if problem is not None:
+        self.fused = not problem
+        if problem:
             name = type(self.model).__name__
             warnings.warn(f"scalegrad: {name} trains from whole logits, which takes memory: {problem}", stacklevel=2)
+
+    def _try(self, given: dict[str, Any]) -> str:
+        """One forward pass without gradients and with one row of logits; what stands against fusing, or nothing."""
+        self.request = request = _Request(self, None)
+        device = next(self.model.parameters()).device
+        random = torch.random.fork_rng([device] if device.type == "cuda" else [])
+        with torch.no_grad(), random, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "None of the inputs have requires_grad")  # reentrant checkpoints
+            outputs = self._run(given)
+        if len(request.rows) != 1:
+            return f"it gives its output layer [batch, steps, width] {len(request.rows)} times"
+        self.finish = find_finish(self.model, request.rows[0], outputs.logits[0, 0])
+        return "" if self.finish is not None else "it changes what its output layer gives in its own way"
 
     def _refuse_other_losses(self) -> None:
         if self.model.training and torch.is_grad_enabled() and not self.detached:
@@ -222,6 +229,8 @@ class OutputLayer:
     def __call__(self, input: Tensor) -> Tensor:
         request = self.attachment.request
         if request is None:
+            return nn.Linear.forward(self.layer, input)
+        if request.batch is None and input.dim() != 3:
             return nn.Linear.forward(self.layer, input)
         if request.batch is None:
             row = nn.Linear.forward(self.layer, input[:1, :1])
