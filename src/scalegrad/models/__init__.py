@@ -1,0 +1,1 @@
+"""Models of our own, as Hugging Face models."""

@@ -1,0 +1,19 @@
+"""A run's folder: what was asked, what happened and what came out, in files that are whole or not there."""
+
+from scalegrad.runs.atomic import check_writable_folder, replacing, write_json, write_lines, write_text
+from scalegrad.runs.environment import environment, hardware, versions
+from scalegrad.runs.folder import Run
+from scalegrad.runs.samples import samples_name
+
+__all__ = [
+    "Run",
+    "check_writable_folder",
+    "environment",
+    "hardware",
+    "replacing",
+    "samples_name",
+    "versions",
+    "write_json",
+    "write_lines",
+    "write_text",
+]
