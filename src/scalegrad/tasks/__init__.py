@@ -1,1 +1,1 @@
-"""The paper's tasks: data, training, generation and scores, one shape for all."""
+"""The paper's tasks, from data to scores: open-ended generation, summarization, captioning. One training for all."""
