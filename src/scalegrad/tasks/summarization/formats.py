@@ -95,12 +95,7 @@ class BertSumFormat:
         if cut:
             ids = [*ids[: self.source_tokens - 1], self.tokenizer.sep_token_id]
             segments = segments[: self.source_tokens]
-        return {
-            "input_ids": ids,
-            "attention_mask": [1] * len(ids),
-            "token_type_ids": segments,
-            "sentence_positions": positions,
-        }
+        return {"input_ids": ids, "token_type_ids": segments, "sentence_positions": positions}
 
     def example(self, pair: Pair) -> Example:
         read = self.source(pair)
@@ -147,7 +142,7 @@ class EncoderDecoderFormat:
         cut = len(whole) > self.source_tokens
         self.cuts.count("articles", cut)
         ids = self.tokenizer(text, truncation=True, max_length=self.source_tokens)["input_ids"] if cut else whole
-        return {"input_ids": ids, "attention_mask": [1] * len(ids)}
+        return {"input_ids": ids}
 
     def example(self, pair: Pair) -> Example:
         summary = " ".join(pair.references[0].splitlines())
@@ -186,18 +181,13 @@ class CausalFormat:
         room = max(self.source_tokens - len(head) - len(tail), 1)
         self.cuts.count("articles", len(article) > room)
         ids = head + article[:room] + tail
-        return {"input_ids": ids, "attention_mask": [1] * len(ids)}
+        return {"input_ids": ids}
 
     def example(self, pair: Pair) -> Example:
         read = self.source(pair)["input_ids"]
         summary = self._ids(" " + pair.references[0])
         written = _ended(summary, self.tokenizer.eos_token_id, self.target_tokens, self.cuts)
-        ids = read + written
-        return {
-            "input_ids": ids,
-            "attention_mask": [1] * len(ids),
-            "labels": [IGNORED] * len(read) + written,
-        }
+        return {"input_ids": read + written, "labels": [IGNORED] * len(read) + written}
 
     def text(self, ids: Sequence[int]) -> str:
         return _decoded(self.tokenizer, ids)
@@ -234,21 +224,27 @@ def format_for(
     return CausalFormat(tokenizer, room, target_tokens, *([] if prompt is None else [prompt]))
 
 
-def collate(examples: Sequence[Example], pad_id: int, left: bool = False) -> dict[str, Tensor]:
-    """Examples of several lengths -> tensors [B, T], filled up at the end (or, `left`, at the beginning).
+@dataclass(frozen=True)
+class Collate:
+    """Examples of several lengths -> tensors [B, T], filled up at the end (or, `left`, at the beginning), with a mask.
 
-    >>> batch = collate([{"input_ids": [5, 6], "labels": [7]}, {"input_ids": [8], "labels": [9, 9]}], pad_id=0)
-    >>> batch["input_ids"].tolist(), batch["labels"].tolist()
-    ([[5, 6], [8, 0]], [[7, -100], [9, 9]])
+    >>> batch = Collate(0)([{"input_ids": [5, 6], "labels": [7]}, {"input_ids": [8], "labels": [9, 9]}])
+    >>> batch["input_ids"].tolist(), batch["labels"].tolist(), batch["attention_mask"].tolist()
+    ([[5, 6], [8, 0]], [[7, -100], [9, 9]], [[1, 1], [1, 0]])
     """
-    batch = {}
-    for name in examples[0]:
-        fill = _FILL.get(name, pad_id)
-        rows = [example[name] for example in examples]
-        width = max(map(len, rows))
-        padded = [([fill] * (width - len(row)) + row) if left else (row + [fill] * (width - len(row))) for row in rows]
-        batch[name] = torch.tensor(padded)
-    return batch
+
+    pad_id: int
+    left: bool = False
+
+    def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
+        rows = {name: [torch.as_tensor(example[name]).long() for example in examples] for name in examples[0]}
+        rows["attention_mask"] = [torch.ones_like(ids) for ids in rows["input_ids"]]
+        return {name: self._padded(name, row) for name, row in rows.items()}
+
+    def _padded(self, name: str, rows: list[Tensor]) -> Tensor:
+        fill = _FILL.get(name, self.pad_id)
+        side = "left" if self.left else "right"
+        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=fill, padding_side=side)
 
 
 def _ended(ids: list[int], end: int, most: int, cuts: Cuts) -> list[int]:

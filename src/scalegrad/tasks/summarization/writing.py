@@ -10,7 +10,7 @@ from scalegrad.data.pairs import Pair
 from scalegrad.decoding.generation import generate
 from scalegrad.decoding.memory import batch_estimate, out_of_memory
 from scalegrad.decoding.strategies import Beam, Strategy, parse
-from scalegrad.tasks.summarization.formats import Example, Format, collate
+from scalegrad.tasks.summarization.formats import Collate, Example, Format
 
 BEAM = Beam(5, gnmt=1.0, block_words=3)  # the paper's search; its β is chosen on the validation set
 BETAS = (0.0, 0.5, 1.0, 1.5, 2.0)
@@ -86,7 +86,7 @@ def _source(form: Format, pair: Pair) -> Example:
 
 def _inputs(model: Any, form: Format, sources: Sequence[Example]) -> dict[str, Any]:
     pad = form.tokenizer.pad_token_id
-    batch = collate(sources, 0 if pad is None else pad, left=not model.config.is_encoder_decoder)
+    batch = Collate(0 if pad is None else pad, left=not model.config.is_encoder_decoder)(sources)
     return {name: value.to(model.device) for name, value in batch.items()}
 
 
