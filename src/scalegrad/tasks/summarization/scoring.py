@@ -30,7 +30,7 @@ def score(
     """The figures of a system: each `{"mean", "low", "high"}`, its 95% bootstrap interval over texts.
 
     rouge_1, rouge_2 and rouge_l are F1 × 100 (of several references the best; rouge_l is the summary-level one, each
-    sentence against each); moverscore is MoverScore-1 × 100 (`encoder` as there); rep_1 … rep_4; `words`, the length;
+    sentence against each); moverscore_1 is MoverScore-1 × 100 (`encoder` as there); rep_1 … rep_4; `words`, the length;
     novelty_1 … novelty_3, the share of a summary's distinct n-grams that its article does not have. `n_texts` and
     `empty` count summaries, all and those without a word.
     """
@@ -47,7 +47,7 @@ def per_text(
     references = [list(pair.references) for pair in pairs]
     values = {name: 100 * column for name, column in rouge(summaries, pairs).items()}
     if mover:
-        values["moverscore"] = 100 * moverscore(summaries, references, encoder=encoder, device=device).per_text
+        values["moverscore_1"] = 100 * moverscore(summaries, references, encoder=encoder, device=device).per_text
     return values | _own_figures(summaries, pairs)
 
 

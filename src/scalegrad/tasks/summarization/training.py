@@ -67,25 +67,22 @@ def train(
     chosen = [Objective.parse(one) if isinstance(one, str) else one for one in objectives]
     if not chosen:
         raise ValueError("objectives must name at least one objective; there is none")
-    out = Path(out)
-    training, validation = task.pairs("train"), task.pairs("validation")
-    shared = {
-        "task": "summarization",
-        "model": task.model,
-        "data": {"name": task.data, "train": _about(training), "validation": _about(validation)},
-        "recipe": task.recipe.record(),
-    }
+    out, data = Path(out), _Data.of(task)
     bert, encoder = is_bert(task.model), task.model
     if bert and task.recipe.selector is not None:
-        run = Run.create(out / "selector", {**shared, "stage": "selector"}, overwrite=overwrite)
-        encoder = _select(task, training, validation, run, callbacks("selector"))
-    writer = _Writer(task, encoder, bert, training, validation)
+        encoder = _select(task, data, out, overwrite, callbacks("selector"))
+    writer = _Writer(task, encoder, bert, data)
     fitted = []
     for objective in chosen:
-        about = {**shared, "objective": str(objective), "prompt": task.prompt, "source_seen": task.source_seen}
+        about = {**data.about, "objective": str(objective), "prompt": task.prompt, "source_seen": task.source_seen}
         run = Run.create(out / folder_name(objective), about, overwrite=overwrite)
         fitted.append(writer.fit(objective, run, callbacks(str(objective))))
     return fitted
+
+
+def train_selector(task: Task, out: str | Path) -> str:
+    """Stage 1 alone, where several processes are to share it: the folder of its model."""
+    return _select(task, _Data.of(task), Path(out), False, ())
 
 
 def folder_name(objective: Objective) -> str:
@@ -108,14 +105,30 @@ def selector_examples(pairs: Sequence[Pair], form: BertSumFormat) -> list[Exampl
     return examples
 
 
-def _select(
-    task: Task, training: Sequence[Pair], validation: Sequence[Pair], run: Run, callbacks: Sequence[Any]
-) -> str:
+@dataclass(frozen=True)
+class _Data:
+    """The pairs to train on and to choose by, and what a run's config says of them and of the task."""
+
+    training: list[Pair]
+    validation: list[Pair]
+    about: dict[str, Any]
+
+    @staticmethod
+    def of(task: Task) -> _Data:
+        training, validation = task.pairs("train"), task.pairs("validation")
+        named = {"name": task.data, "train": _checksum(training), "validation": _checksum(validation)}
+        about = {"task": "summarization", "model": task.model, "data": named, "recipe": task.recipe.record()}
+        return _Data(training, validation, about)
+
+
+def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequence[Any]) -> str:
     """Stage 1; the folder of its model."""
     from scalegrad.models.bertsum import SentenceSelector, load_bert, load_bert_tokenizer
 
     settings = task.recipe.selector
-    assert settings is not None
+    if settings is None:
+        raise ValueError("recipe: it has no settings for stage 1")
+    run = Run.create(out / "selector", {**data.about, "stage": "selector"}, overwrite=overwrite)
     if not run.finished:
         torch.manual_seed(settings.seed)
         tokenizer, bert = load_bert_tokenizer(task.model), load_bert(task.model)
@@ -124,8 +137,8 @@ def _select(
         fit(
             SentenceSelector.from_bert(bert),
             None,
-            _compact(selector_examples(training, form)),
-            _compact(selector_examples(validation, form)),
+            _compact(selector_examples(data.training, form)),
+            _compact(selector_examples(data.validation, form)),
             run,
             settings,
             collate=Collate(tokenizer.pad_token_id),
@@ -143,8 +156,7 @@ class _Writer:
     task: Task
     encoder: str
     bert: bool
-    training: Sequence[Pair]
-    validation: Sequence[Pair]
+    data: _Data
     examples: tuple[Encoded, Encoded] | None = None  # the same for every objective: made, and their cuts told, once
 
     def fit(self, objective: Objective, run: Run, callbacks: Sequence[Any]) -> Fitted:
@@ -155,7 +167,7 @@ class _Writer:
         model, tokenizer = self._fresh()
         if self.examples is None:
             form = format_for(model, tokenizer, recipe.source_tokens, recipe.target_tokens, self.task.prompt)
-            self.examples = (_encoded(form, self.training), _encoded(form, self.validation))
+            self.examples = (_encoded(form, self.data.training), _encoded(form, self.data.validation))
             if told := form.cuts.sentence(form.limits()):
                 warnings.warn(told, stacklevel=3)
         pad = tokenizer.pad_token_id
@@ -192,7 +204,7 @@ def _compact(examples: Sequence[Example]) -> Encoded:
     return [{name: torch.tensor(ids, dtype=torch.int32) for name, ids in example.items()} for example in examples]
 
 
-def _about(pairs: Sequence[Pair]) -> dict[str, Any]:
+def _checksum(pairs: Sequence[Pair]) -> dict[str, Any]:
     """How many pairs, and a checksum of them."""
     digest = hashlib.blake2b(digest_size=8)
     for pair in pairs:

@@ -1,0 +1,1 @@
+"""Experiments: what the paper did, at the scale of the machine at hand."""

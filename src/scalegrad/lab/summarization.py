@@ -1,0 +1,250 @@
+"""The summarisation experiment: every objective and several seeds side by side on one GPU, to one JSON file.
+
+    python -m scalegrad.lab.summarization abstracts --out FOLDER
+    python -m scalegrad.lab.summarization news --model FOLDER_OR_GGUF --pairs FILE --test FILE --out FOLDER
+    python -m scalegrad.lab.summarization_scores FOLDER/abstracts.json --out docs/results
+
+The first trains BertSum on the embedded SciTLDR; the second fine-tunes a causal LM on news that the user has. Each run is
+a process of its own, for one of these models alone leaves a GPU idle most of the time. What was chosen on the validation
+set, and how, is in the file, with every summary of the test set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from scalegrad._extras import need
+from scalegrad.data.pairs import Pair, read_pairs
+from scalegrad.integrations.objective import Objective
+from scalegrad.runs import Run
+from scalegrad.runs.atomic import write_json, write_lines
+from scalegrad.runs.environment import environment
+from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
+from scalegrad.tasks.summarization.recipes import Recipe, abstracts, finetune, small
+from scalegrad.tasks.summarization.selection import ALPHAS, GAMMAS, best
+from scalegrad.tasks.summarization.training import Task, folder_name, train, train_selector
+from scalegrad.tasks.summarization.writing import STOCHASTIC
+
+_QUIET = (("trackers", ()),)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One process: train an objective with a seed, choose β, decode and score the test set."""
+
+    task: Task
+    objective: str
+    seed: int
+    out: str
+    how: Evaluation
+    validation: int  # pairs that β is chosen by
+    limit: int | None  # test pairs
+
+
+def abstracts_task(encoder: str, seed: int, quick: bool = False, limit: int | None = None) -> Task:
+    """BertSum on SciTLDR; `quick` is the small recipe, to see that all runs."""
+    recipe = small(seed) if quick else abstracts(seed)
+    return Task(encoder, "scitldr", _quiet(recipe), limit)
+
+
+def news_task(model: str, data: str, seed: int, quick: bool = False) -> Task:
+    """A causal LM on news: articles of 640 tokens, two epochs, 16 pairs a step."""
+    recipe = finetune(seed)
+    length = {"max_steps": 2, "epochs": None} if quick else {"epochs": 2}
+    size = {"batch_size": 2, "accumulation": 1} if quick else {"batch_size": 16, "accumulation": 1}
+    writer = replace(recipe.writer, **length, **size, learning_rate=5e-5, evaluate_every=1 if quick else 28)
+    room = 96 if quick else 640
+    return Task(model, data, _quiet(replace(recipe, writer=writer, source_tokens=room, max_new_tokens=110)))
+
+
+def run_job(job: Job) -> dict[str, Any]:
+    """Train and evaluate; what came out, with the summaries."""
+    warnings.simplefilter("ignore")  # every process would tell of the same cuts
+    began = time.perf_counter()
+    (fitted,) = train(job.task, [job.objective], job.out)
+    run = Run.open(Path(job.out) / folder_name(Objective.parse(job.objective)))
+    test = job.task.pairs("test")[: job.limit]
+    figures = evaluate_run(run, job.task.pairs("validation")[: job.validation], test, job.how)
+    return {
+        "objective": job.objective,
+        "seed": job.seed,
+        "seconds": round(time.perf_counter() - began, 1),
+        "trained": run.load("done"),
+        "evaluation": figures,
+        "summaries": {name: _texts(run, name) for name in figures["figures"]},
+        "log": run.metrics(),
+        "model_parameters": sum(weight.numel() for weight in fitted.model.parameters()),
+    }
+
+
+def validation_score(result: dict[str, Any]) -> float:
+    """What α and γ are chosen by: the mean ROUGE of the validation set at the run's own best β."""
+    return float(max(result["evaluation"]["length_normalisation"]["validation_scores"].values()))
+
+
+def choose_strengths(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """For each objective with a strength: the one with the highest validation score, and all scores."""
+    chosen: dict[str, Any] = {}
+    for name in ("ul", "sg"):
+        scores = {}
+        for result in results:
+            objective = Objective.parse(result["objective"])
+            if objective.name == name and isinstance(objective.strength, float):
+                scores[objective.strength] = validation_score(result)
+        if scores:
+            choice = best(scores)
+            chosen[name] = {"strength": choice.value, "validation_scores": {str(k): v for k, v in scores.items()}}
+    return chosen
+
+
+def run_abstracts(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Grid with the first seed, then the other seeds with what it chose."""
+    seeds = range(arguments.seeds)
+    how = _how(arguments, abstracts_task(arguments.encoder, 0, arguments.quick).recipe, arguments.batch)
+    tasks = {seed: abstracts_task(arguments.encoder, seed, arguments.quick, arguments.limit) for seed in seeds}
+
+    def job(objective: str, seed: int) -> Job:
+        strategies = STOCHASTIC if objective == "mle" else ()
+        return Job(
+            tasks[seed], objective, seed, f"{arguments.out}/abstracts/{seed}", replace(how, strategies=strategies),
+            arguments.validation, arguments.limit,
+        )  # fmt: skip
+
+    grid = ["mle", *(f"ul={alpha}" for alpha in ALPHAS), *(f"sg={gamma}" for gamma in GAMMAS)]
+    with _pool(arguments.processes) as pool:
+        list(pool.map(_selector, [(tasks[seed], f"{arguments.out}/abstracts/{seed}") for seed in seeds]))
+        results = list(pool.map(run_job, [job(objective, 0) for objective in grid]))
+        chosen = choose_strengths(results)
+        objectives = ["mle", *(f"{name}={choice['strength']}" for name, choice in chosen.items())]
+        further = [job(objective, seed) for objective in objectives for seed in list(seeds)[1:]]
+        results += list(pool.map(run_job, further))
+    return {"chosen": chosen, "results": results, "test": _test(tasks[0].pairs("test")[: arguments.limit])}
+
+
+def run_news(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Each objective once: the pairs are split into training and validation, the test file is the test set."""
+    data, model = f"{arguments.out}/news-data", f"{arguments.out}/news-model"
+    _split_news(arguments.pairs, arguments.test, data, arguments.validation, arguments.limit)
+    if Path(arguments.model).suffix == ".gguf":
+        _from_gguf(arguments.model, model)
+    else:
+        model = arguments.model
+    task = news_task(model, data, 0, arguments.quick)
+    how = _how(arguments, task.recipe, arguments.batch)
+    jobs = [
+        Job(
+            task, objective, 0, f"{arguments.out}/news/0",
+            replace(how, strategies=STOCHASTIC if objective == "mle" else ()), arguments.validation, None,
+        )
+        for objective in arguments.objectives.split(",")
+    ]  # fmt: skip
+    with _pool(arguments.processes) as pool:
+        results = list(pool.map(run_job, jobs))
+    return {"chosen": choose_strengths(results), "results": results, "test": _test(task.pairs("test"))}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command line; JSON to OUT/abstracts.json or OUT/news.json."""
+    arguments = _parser().parse_args(argv)
+    began = time.perf_counter()
+    results = (run_abstracts if arguments.experiment == "abstracts" else run_news)(arguments)
+    settings = {key: value for key, value in vars(arguments).items() if key != "out"}
+    about = {"experiment": arguments.experiment, "settings": settings, "environment": environment()}
+    seconds = round(time.perf_counter() - began, 1)
+    path = Path(arguments.out) / f"{arguments.experiment}.json"
+    write_json(path, {**about, "seconds": seconds, **results})
+    shutil.rmtree(Path(arguments.out) / arguments.experiment, ignore_errors=True)  # gigabytes of weights
+    print(json.dumps({"seconds": seconds, "out": str(path), "chosen": results["chosen"]}))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m scalegrad.lab.summarization", description=__doc__.split("\n")[0])
+    verbs = parser.add_subparsers(dest="experiment", required=True)
+    for name in ("abstracts", "news"):
+        verb = verbs.add_parser(name)
+        verb.add_argument("--out", required=True, help="folder to write to")
+        verb.add_argument("--processes", type=int, default=7, help="runs at a time")
+        verb.add_argument("--batch", type=int, default=128, help="articles decoded at a time")
+        verb.add_argument("--validation", type=int, default=200 if name == "abstracts" else 100, help="pairs to choose by")
+        verb.add_argument("--limit", type=int, help="pairs to train and test on (default: all)")
+        verb.add_argument("--quick", action="store_true", help="a few steps, to see that all runs")
+        if name == "abstracts":
+            verb.add_argument("--encoder", default="minilm", help="a BERT: minilm, a name or a folder")
+            verb.add_argument("--seeds", type=int, default=3)
+        else:
+            verb.add_argument("--model", required=True, help="a folder, a name, or a .gguf file")
+            verb.add_argument("--pairs", required=True, help="file of pairs to train on; the last ones are for choosing")
+            verb.add_argument("--test", required=True, help="file of pairs to test on")
+            verb.add_argument("--objectives", default="mle,ul=0.5,sg=0.8,sg=0.5,sg=0.2", help="by commas")
+    return parser
+
+
+def _how(arguments: argparse.Namespace, recipe: Recipe, batch: int) -> Evaluation:
+    lengths = {"min_new_tokens": recipe.min_new_tokens, "max_new_tokens": recipe.max_new_tokens}
+    if arguments.quick:
+        lengths = {"min_new_tokens": 2, "max_new_tokens": 8}
+    return Evaluation(**lengths, mover=False, batch=batch)
+
+
+def _quiet(recipe: Recipe) -> Recipe:
+    selector = recipe.selector and replace(recipe.selector, **dict(_QUIET))
+    return replace(recipe, selector=selector, writer=replace(recipe.writer, **dict(_QUIET)))
+
+
+def _pool(processes: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
+
+
+def _selector(arguments: tuple[Task, str]) -> str:
+    return train_selector(*arguments)
+
+
+def _texts(run: Run, name: str) -> list[str]:
+    return [record["summary"] for record in run.load(f"samples/{name}.jsonl")]
+
+
+def _test(pairs: Sequence[Pair]) -> list[str]:
+    """The ids of the test pairs; their texts stay where they are."""
+    return [pair.id for pair in pairs]
+
+
+def _split_news(pairs: str, test: str, folder: str, validation: int, limit: int | None) -> None:
+    """A folder of splits: the last `validation` pairs of a file to choose by, the others to train on."""
+    found, held = read_pairs(pairs), read_pairs(test)
+    if len(found) <= validation:
+        raise ValueError(f"pairs: {pairs} has {len(found)} pairs, and {validation} of them are for validation")
+    parts = {"train": found[:-validation][:limit], "validation": found[-validation:], "test": held[:limit]}
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, kept in parts.items():
+        records = [{"id": p.id, "source": list(p.source), "references": list(p.references)} for p in kept]
+        write_lines(Path(folder) / f"{name}.jsonl", records)
+
+
+def _from_gguf(file: str, folder: str) -> None:
+    """Weights of a GGUF file as a plain float32 model: transformers unpacks them but will not save them as they are."""
+    hf = need("transformers", extra="hf")
+    need("gguf", extra="hf")
+    path = Path(file)
+    packed = hf.AutoModelForCausalLM.from_pretrained(str(path.parent), gguf_file=path.name, dtype="float32")
+    config = hf.AutoConfig.from_pretrained(str(path.parent), gguf_file=path.name)
+    model = hf.AutoModelForCausalLM.from_config(config)
+    model.load_state_dict(packed.state_dict())
+    with tempfile.TemporaryDirectory(dir=Path(folder).parent) as unfinished:
+        model.save_pretrained(unfinished)
+        hf.AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name).save_pretrained(unfinished)
+        shutil.copytree(unfinished, folder, dirs_exist_ok=True)
+
+
+if __name__ == "__main__":
+    main()
