@@ -192,7 +192,7 @@ def test_the_saved_model_says_what_it_was_trained_for(gpt2, data, new_run):
 
 def test_batches_of_a_sampler_of_ones_own(gpt2, data, new_run):
     """Batches by a budget of tokens: all examples once an epoch, another order each time."""
-    train, validation = data
+    train, _ = data
     asked = []
 
     def by_tokens(rows, seed):
