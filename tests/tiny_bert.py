@@ -6,10 +6,9 @@ from pathlib import Path
 
 import torch
 
-WORDS = (
-    "the a cat dog sat ran on mat rug slept barked and it was red blue big small we show that model is fast slow new "
-    "method for data learning results good . , ! ?"
-).split()
+TEXT = """the a cat dog sat ran on mat rug slept barked and it was red blue big small we show that model is fast slow
+new method for data learning results good . , ! ?"""
+WORDS = TEXT.split()
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]"]
 
 

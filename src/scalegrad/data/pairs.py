@@ -90,8 +90,8 @@ def read_records(path: str | Path, summaries: bool = True) -> Iterator[Record]:
 
     - .jsonl: an object a line; .csv: a header and rows; .gz and .xz after either. The article is the first field there
       is of "article", "source", "document", "src", "text": a text or a list of sentences. The summary is "highlights",
-      "summary", "abstract" or "tgt", a text (a line a sentence) or a list of its sentences; or "references" or "target",
-      a list of several summaries. An "id" is kept.
+      "summary", "abstract" or "tgt", a text (a line a sentence) or a list of its sentences; or "references" or
+      "target", a list of several summaries. An "id" is kept.
     - .story: the article, then its `@highlight` lines; a folder of them. .txt: the whole file is one article.
 
     `summaries=False`: a record needs no summary.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-# A full stop after these ends no sentence; single letters ("J. K.") and dotted letters ("U.S.") are told by their shape.
-_TITLES = frozenset(
-    "mr mrs ms dr prof sen rep gov gen col lt sgt capt st jr sr hon rev maj cmdr supt insp messrs mt no vs etc cf al fig "
-    "eq sec ref refs vol pp ed eds dept inc ltd co corp approx est e.g i.e eg ie resp".split()
-)
-_MONTHS = frozenset("jan feb mar apr jun jul aug sept sep oct nov dec".split())
+# A full stop after these ends no sentence; initials ("J. K.") and dotted letters ("U.S.") are told by their shape.
+_NO_END = """mr mrs ms dr prof sen rep gov gen col lt sgt capt st jr sr hon rev maj cmdr supt insp messrs mt no vs etc cf
+al fig eq sec ref refs vol pp ed eds dept inc ltd co corp approx est eg ie resp jan feb mar apr jun jul aug sept sep oct
+nov dec"""
+_TITLES = frozenset(_NO_END.split())
 # The end of a word, closing marks, white space, and the start of what could be a sentence.
 _BOUNDARY = re.compile(r"""([.!?]+)(["'”’)\]]*)(\s+)(?=["'“‘(\[]*[A-Z0-9À-Þ])""")
 _LAST_WORD = re.compile(r"\S+$")
@@ -43,4 +42,4 @@ def _abbreviates(before: str) -> bool:
     word = last[0].lstrip("\"'“‘([")
     if re.fullmatch(r"[A-Za-z](\.[A-Za-z])*", word):  # an initial, or dotted letters; "I." is more often an end
         return word != "I"
-    return word.lower() in _TITLES or word.lower() in _MONTHS
+    return word.lower() in _TITLES

@@ -4,9 +4,9 @@
     python -m scalegrad.lab.summarization news --model FOLDER_OR_GGUF --pairs FILE --test FILE --out FOLDER
     python -m scalegrad.lab.summarization_scores FOLDER/abstracts.json --out docs/results
 
-The first trains BertSum on the embedded SciTLDR; the second fine-tunes a causal LM on news that the user has. Each run is
-a process of its own, for one of these models alone leaves a GPU idle most of the time. What was chosen on the validation
-set, and how, is in the file, with every summary of the test set.
+The first trains BertSum on the embedded SciTLDR; the second fine-tunes a causal LM on news that the user has. Each run
+is a process of its own, for one of these models alone leaves a GPU idle most of the time. What was chosen on the
+validation set, and how, is in the file, with every summary of the test set.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 from scalegrad._extras import need
 from scalegrad.data.pairs import Pair, read_pairs
 from scalegrad.integrations.objective import Objective
-from scalegrad.runs import Run
+from scalegrad.runs import Run, samples_name
 from scalegrad.runs.atomic import write_json, write_lines
 from scalegrad.runs.environment import environment
 from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
@@ -36,7 +36,7 @@ from scalegrad.tasks.summarization.selection import ALPHAS, GAMMAS, best
 from scalegrad.tasks.summarization.training import Task, folder_name, train, train_selector
 from scalegrad.tasks.summarization.writing import STOCHASTIC
 
-_QUIET = (("trackers", ()),)
+CORPUS = "test"
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ def abstracts_task(encoder: str, seed: int, quick: bool = False, limit: int | No
 def news_task(model: str, data: str, seed: int, quick: bool = False) -> Task:
     """A causal LM on news: articles of 640 tokens, two epochs, 16 pairs a step."""
     recipe = finetune(seed)
-    length = {"max_steps": 2, "epochs": None} if quick else {"epochs": 2}
-    size = {"batch_size": 2, "accumulation": 1} if quick else {"batch_size": 16, "accumulation": 1}
-    writer = replace(recipe.writer, **length, **size, learning_rate=5e-5, evaluate_every=1 if quick else 28)
+    writer = replace(recipe.writer, epochs=2, batch_size=16, accumulation=1, learning_rate=5e-5, evaluate_every=28)
+    if quick:
+        writer = replace(writer, epochs=None, max_steps=2, batch_size=2, evaluate_every=1)
     room = 96 if quick else 640
     return Task(model, data, _quiet(replace(recipe, writer=writer, source_tokens=room, max_new_tokens=110)))
 
@@ -75,14 +75,14 @@ def run_job(job: Job) -> dict[str, Any]:
     (fitted,) = train(job.task, [job.objective], job.out)
     run = Run.open(Path(job.out) / folder_name(Objective.parse(job.objective)))
     test = job.task.pairs("test")[: job.limit]
-    figures = evaluate_run(run, job.task.pairs("validation")[: job.validation], test, job.how)
+    figures = evaluate_run(run, CORPUS, job.task.pairs("validation")[: job.validation], test, job.how)
     return {
         "objective": job.objective,
         "seed": job.seed,
         "seconds": round(time.perf_counter() - began, 1),
         "trained": run.load("done"),
         "evaluation": figures,
-        "summaries": {name: _texts(run, name) for name in figures["figures"]},
+        "summaries": {name: _texts(run, name) for name in figures["completion"]},
         "log": run.metrics(),
         "model_parameters": sum(weight.numel() for weight in fitted.model.parameters()),
     }
@@ -176,7 +176,9 @@ def _parser() -> argparse.ArgumentParser:
         verb.add_argument("--out", required=True, help="folder to write to")
         verb.add_argument("--processes", type=int, default=7, help="runs at a time")
         verb.add_argument("--batch", type=int, default=128, help="articles decoded at a time")
-        verb.add_argument("--validation", type=int, default=200 if name == "abstracts" else 100, help="pairs to choose by")
+        verb.add_argument(
+            "--validation", type=int, default=200 if name == "abstracts" else 100, help="pairs to choose by"
+        )
         verb.add_argument("--limit", type=int, help="pairs to train and test on (default: all)")
         verb.add_argument("--quick", action="store_true", help="a few steps, to see that all runs")
         if name == "abstracts":
@@ -184,22 +186,22 @@ def _parser() -> argparse.ArgumentParser:
             verb.add_argument("--seeds", type=int, default=3)
         else:
             verb.add_argument("--model", required=True, help="a folder, a name, or a .gguf file")
-            verb.add_argument("--pairs", required=True, help="file of pairs to train on; the last ones are for choosing")
+            verb.add_argument(
+                "--pairs", required=True, help="file of pairs to train on; the last ones are for choosing"
+            )
             verb.add_argument("--test", required=True, help="file of pairs to test on")
             verb.add_argument("--objectives", default="mle,ul=0.5,sg=0.8,sg=0.5,sg=0.2", help="by commas")
     return parser
 
 
 def _how(arguments: argparse.Namespace, recipe: Recipe, batch: int) -> Evaluation:
-    lengths = {"min_new_tokens": recipe.min_new_tokens, "max_new_tokens": recipe.max_new_tokens}
-    if arguments.quick:
-        lengths = {"min_new_tokens": 2, "max_new_tokens": 8}
-    return Evaluation(**lengths, mover=False, batch=batch)
+    least, most = (2, 8) if arguments.quick else (recipe.min_new_tokens, recipe.max_new_tokens)
+    return Evaluation(min_new_tokens=least, max_new_tokens=most, mover=False, batch=batch)
 
 
 def _quiet(recipe: Recipe) -> Recipe:
-    selector = recipe.selector and replace(recipe.selector, **dict(_QUIET))
-    return replace(recipe, selector=selector, writer=replace(recipe.writer, **dict(_QUIET)))
+    selector = recipe.selector and replace(recipe.selector, trackers=())
+    return replace(recipe, selector=selector, writer=replace(recipe.writer, trackers=()))
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
@@ -211,7 +213,7 @@ def _selector(arguments: tuple[Task, str]) -> str:
 
 
 def _texts(run: Run, name: str) -> list[str]:
-    return [record["summary"] for record in run.load(f"samples/{name}.jsonl")]
+    return [record["continuation"] for record in run.load(f"samples/{samples_name(CORPUS, name)}")]
 
 
 def _test(pairs: Sequence[Pair]) -> list[str]:

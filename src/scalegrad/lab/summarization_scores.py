@@ -2,7 +2,7 @@
 
     python -m scalegrad.lab.summarization_scores abstracts.json news.json --test test-500.csv.xz --out docs/results
 
-Needs no GPU. An interval is a 95% bootstrap over texts, of the mean over seeds of each text; ± is the deviation over seeds.
+Needs no GPU. An interval is a 95% bootstrap over texts, of the mean over seeds of each text.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from scalegrad.data.embedded import scitldr
 from scalegrad.data.pairs import Pair, read_pairs
 from scalegrad.integrations.objective import Objective
 from scalegrad.metrics import bootstrap, paired_bootstrap, permutation_test
+from scalegrad.metrics.significance import mean as mean_of
+from scalegrad.report.paper import TABLES
 from scalegrad.runs.atomic import write_json, write_text
 from scalegrad.tasks.summarization.scoring import human, per_text
 
@@ -37,22 +39,6 @@ COLUMNS = {
     "words": "words",
     "novelty_2": "novel pairs",
 }
-# The paper's tables 5 and 8: BertSum on news, a thousand times the data and another MoverScore encoder.
-PAPER = {
-    "BertSum MLE, CNN/DM (paper)": (41.87, 19.42, 38.93, 19.89),
-    "BertSum UL α=0.5, CNN/DM (paper)": (42.03, 19.36, 39.09, 20.21),
-    "BertSum SG γ=0.8, CNN/DM (paper)": (42.19, 19.53, 39.25, 20.23),
-    "BertSum MLE, NYT50 (paper)": (48.73, 31.00, 45.23, 28.73),
-    "BertSum UL α=0.5, NYT50 (paper)": (48.54, 30.73, 44.99, 28.50),
-    "BertSum SG γ=0.8, NYT50 (paper)": (49.29, 31.30, 45.78, 29.14),
-}
-PAPER_DECODING = {
-    "top_p=0.3": (45.44, 24.61),
-    "top_p=0.9": (42.33, 21.67),
-    "top_k=40": (41.23, 20.70),
-    "top_k=100": (40.86, 20.38),
-    "beam": (48.73, 28.73),
-}
 
 
 def score_experiment(experiment: dict[str, Any], pairs: Sequence[Pair], mover: bool = True) -> dict[str, Any]:
@@ -60,7 +46,9 @@ def score_experiment(experiment: dict[str, Any], pairs: Sequence[Pair], mover: b
     by_id = {pair.id: pair for pair in pairs}
     missing = [name for name in experiment["test"] if name not in by_id]
     if missing:
-        raise ValueError(f"test: {len(missing)} of the {len(experiment['test'])} articles are not there ({missing[0]}, …)")
+        raise ValueError(
+            f"test: {len(missing)} of the {len(experiment['test'])} articles are not there ({missing[0]}, …)"
+        )
     test = [by_id[name] for name in experiment["test"]]
     systems: dict[str, list[Values]] = {}
     for result in experiment["results"]:
@@ -84,29 +72,32 @@ def score_experiment(experiment: dict[str, Any], pairs: Sequence[Pair], mover: b
         "human": human(test),
         "chosen_on_validation": chosen,
         "length_normalisation": betas,
-        "runs": [{**result["trained"], "objective": result["objective"], "seed": result["seed"]} for result in experiment["results"]],
+        "runs": [
+            {"objective": result["objective"], "seed": result["seed"], **result["trained"]}
+            for result in experiment["results"]
+        ],
         "test_texts": len(test),
-    }  # fmt: skip
+    }
 
 
 def _row(seeds: Sequence[Values], base: Sequence[Values] | None) -> dict[str, Any]:
     """A system's figures; against the baseline, text by text, where there is one."""
-    mean = _over_seeds(seeds)
+    mean = over_seeds(seeds)
     figures: dict[str, Any] = {}
     for name, column in mean.items():
         interval = bootstrap(column)
-        spread = [float(np.nanmean(values[name])) for values in seeds]
+        spread = [mean_of(values[name]) for values in seeds]
         figures[name] = {"mean": interval.estimate, "low": interval.low, "high": interval.high}
         if len(seeds) > 1:
             figures[name]["deviation_over_seeds"] = float(np.std(spread, ddof=1))
     row: dict[str, Any] = {"seeds": len(seeds), "figures": figures}
     if base is not None:
-        theirs = _over_seeds(base)
+        theirs = over_seeds(base)
         row["minus_mle"] = {name: _difference(mean[name], theirs[name]) for name in mean}
     return row
 
 
-def _over_seeds(seeds: Sequence[Values]) -> Values:
+def over_seeds(seeds: Sequence[Values]) -> Values:
     """Each text's mean over seeds; a text without a figure in one of them has none."""
     return {name: np.mean([values[name] for values in seeds], axis=0) for name in seeds[0]}
 
@@ -149,6 +140,10 @@ def differences(scored: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _title(column: str) -> str:
+    return COLUMNS.get(column, column)
+
+
 def _digits(name: str) -> int:
     return 3 if name.startswith(("rep", "novelty")) else 1
 
@@ -169,25 +164,36 @@ def markdown(scored: dict[str, dict[str, Any]]) -> str:
     for name, one in scored.items():
         gpu = one["environment"].get("hardware", one["environment"])
         title = "BertSum (MiniLM) on SciTLDR" if name == "abstracts" else "A causal LM on CNN/DM news"
-        lines += ["", f"## {title}", "", f"{one['test_texts']} test texts; trained and decoded in {one['seconds']:.0f} s."]
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            f"{one['test_texts']} test texts; trained and decoded in {one['seconds']:.0f} s.",
+        ]
         lines += ["", table(one), "", differences(one), "", f"Machine: `{json.dumps(gpu, ensure_ascii=False)}`"]
-    lines += ["", "## The paper's figures", "", "| | R-1 | R-2 | R-L | MoverScore-1 |", "|---|---:|---:|---:|---:|"]
-    lines += [f"| {label} | " + " | ".join(f"{value:.2f}" for value in row) + " |" for label, row in PAPER.items()]
-    lines += ["", "| NYT50, MLE decoded by | R-1 | MoverScore-1 |", "|---|---:|---:|"]
-    lines += [f"| {label} | {row[0]:.2f} | {row[1]:.2f} |" for label, row in PAPER_DECODING.items()]
+    lines += ["", "## The paper's figures", ""]
+    for name in ("summarization cnn/dm", "summarization nyt50", "summarization decoding"):
+        paper = TABLES[name]
+        lines += [f"Table {paper.number}: {paper.title}", "", "| | " + " | ".join(map(_title, paper.columns)) + " |"]
+        lines += ["|---|" + "---:|" * len(paper.columns)]
+        for label, row in paper.rows.items():
+            lines.append(f"| {label} | " + " | ".join(f"{row[column]:.2f}" for column in paper.columns) + " |")
+        lines.append("")
     return "\n".join(lines) + "\n"
 
 
-_INTRODUCTION = """Made by `python -m scalegrad.lab.summarization` and `python -m scalegrad.lab.summarization_scores`; the
-figures with everything that was chosen are in `summarization.json` beside this page. In brackets: 95% bootstrap interval
-over texts. α, γ and the β of each run were chosen on the validation set by the mean of ROUGE-1, -2 and -L; the
-checkpoint is the one with the least plain validation NLL. These models saw some 2,000 or 900 pairs, the paper's 287,000:
-rows compare with each other, not with the paper's."""
+_INTRODUCTION = """Made by `python -m scalegrad.lab.summarization` and `python -m scalegrad.lab.summarization_scores`;
+the figures with everything that was chosen are in `summarization.json` beside this page. In brackets: 95% bootstrap
+interval over texts. α, γ and the β of each run were chosen on the validation set by the mean of ROUGE-1, -2 and -L; the
+checkpoint is the one with the least plain validation NLL. These models saw some 2,000 or 900 pairs, the paper's
+287,000: rows compare with each other, not with the paper's."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m scalegrad.lab.summarization_scores", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m scalegrad.lab.summarization_scores", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("files", nargs="+", help="abstracts.json, news.json")
     parser.add_argument("--test", help="the news experiment's file of test pairs")
     parser.add_argument("--out", required=True, help="folder of summarization.json and summarization.md")

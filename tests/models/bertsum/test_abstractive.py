@@ -81,7 +81,9 @@ def test_loss_is_cross_entropy_by_hand(model, inputs):
     log_p = torch.log_softmax(out.logits.double(), dim=-1)
     total = -sum(log_p[row, step, labels[row, step]] for row in range(3) for step in range(3) if labels[row, step] >= 0)
     assert out.loss.item() == pytest.approx(total.item() / 6, rel=1e-6)
-    assert model(**inputs, labels=labels, num_items_in_batch=12).loss.item() == pytest.approx(total.item() / 12, rel=1e-6)
+    assert model(**inputs, labels=labels, num_items_in_batch=12).loss.item() == pytest.approx(
+        total.item() / 12, rel=1e-6
+    )
 
 
 def test_segments_and_padding_of_the_source(model, inputs):

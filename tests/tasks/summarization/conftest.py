@@ -1,5 +1,4 @@
 import pytest
-
 from tests.tiny_bert import save_tiny_bert
 
 

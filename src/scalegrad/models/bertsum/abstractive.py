@@ -65,10 +65,10 @@ class BertSum(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
     def get_decoder(self) -> Any:
         return self.decoder
 
-    def get_input_embeddings(self) -> nn.Module:
+    def get_input_embeddings(self) -> Any:
         return self.bert.embeddings.word_embeddings
 
-    def get_output_embeddings(self) -> nn.Module:
+    def get_output_embeddings(self) -> Any:
         return self.lm_head
 
     def forward(

@@ -11,8 +11,8 @@ class BertSumConfig(PretrainedConfig):  # type: ignore[misc]
     """A BERT encoder and a pre-norm Transformer decoder of the same width, with sinusoidal positions.
 
     `encoder`: a BertConfig or its dictionary. The decoder's own numbers are the original's by default: 6 layers of 8
-    heads, 2,048 inner units, dropout 0.2. The special ids are those of the tokenizer: a summary starts after `[CLS]` and
-    ends with `[SEP]`.
+    heads, 2,048 inner units, dropout 0.2. The special ids are those of the tokenizer: a summary starts after `[CLS]`
+    and ends with `[SEP]`.
 
     >>> config = BertSumConfig(BertConfig(hidden_size=64, num_attention_heads=2), decoder_layers=3)
     >>> config.decoder.d_model, config.decoder.decoder_layers, config.decoder.decoder_ffn_dim, config.decoder.dropout
@@ -38,10 +38,7 @@ class BertSumConfig(PretrainedConfig):  # type: ignore[misc]
         self.encoder = encoder if isinstance(encoder, BertConfig) else BertConfig(**(encoder or {}))
         self.decoder_layers, self.decoder_heads, self.decoder_inner = decoder_layers, decoder_heads, decoder_inner
         self.decoder_dropout, self.decoder_positions = decoder_dropout, decoder_positions
-        if self.encoder.hidden_size % decoder_heads:
-            raise ValueError(
-                f"decoder_heads must divide the encoder's width {self.encoder.hidden_size}, and {decoder_heads} does not"
-            )
+        _check_heads("decoder_heads", decoder_heads, self.encoder.hidden_size)
         others.pop("decoder", None)  # saved for readers of the file; the numbers above make it again
         self.decoder = PegasusConfig(
             vocab_size=self.encoder.vocab_size,
@@ -89,14 +86,15 @@ class SentenceSelectorConfig(PretrainedConfig):  # type: ignore[misc]
         **others: Any,
     ) -> None:
         self.encoder = encoder if isinstance(encoder, BertConfig) else BertConfig(**(encoder or {}))
-        if self.encoder.hidden_size % selector_heads:
-            raise ValueError(
-                f"selector_heads must divide the encoder's width {self.encoder.hidden_size}, "
-                f"and {selector_heads} does not"
-            )
+        _check_heads("selector_heads", selector_heads, self.encoder.hidden_size)
         self.selector_layers, self.selector_heads = selector_layers, selector_heads
         self.selector_inner, self.selector_dropout = selector_inner, selector_dropout
         super().__init__(**others)
+
+
+def _check_heads(name: str, heads: int, width: int) -> None:
+    if width % heads:
+        raise ValueError(f"{name} must divide the encoder's width {width}, and {heads} does not")
 
 
 AutoConfig.register(BertSumConfig.model_type, BertSumConfig, exist_ok=True)

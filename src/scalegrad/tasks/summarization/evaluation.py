@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scalegrad.data.pairs import Pair
-from scalegrad.runs import Run
+from scalegrad.runs import Run, samples_name
 from scalegrad.tasks.summarization.formats import Format, format_for
 from scalegrad.tasks.summarization.models import load_summarizer
 from scalegrad.tasks.summarization.scoring import human, score
@@ -44,19 +44,25 @@ class Evaluation:
 
 
 def evaluate_run(
-    run: Run, validation: Sequence[Pair], test: Sequence[Pair], how: Evaluation, progress: Progress | None = None
+    run: Run,
+    corpus: str,
+    validation: Sequence[Pair],
+    test: Sequence[Pair],
+    how: Evaluation,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Evaluate a finished run; its folder gets `evaluation.json` and `samples/STRATEGY.jsonl`."""
+    """Evaluate a finished run on `corpus`; its folder gets the figures (evaluation.json) and summaries (samples/)."""
     if not run.finished:
         raise ValueError(f"{run.path} holds a run that is not finished: train it to its end first")
     model, tokenizer = load_summarizer(str(run.path), how.device, how.dtype)
     recipe = run.config["recipe"]
     form = format_for(model, tokenizer, recipe["source_tokens"], recipe["target_tokens"], run.config["prompt"])
     results, texts = evaluate(model, form, validation, test, how, run.config["source_seen"], progress)
-    results = {"objective": run.config["objective"], "checkpoint_rule": CHECKPOINT_RULE, **results}
     for name, written in texts.items():
-        run.save(f"samples/{name}.jsonl", samples(written, test))
-    run.save("evaluation", results)
+        run.save(f"samples/{samples_name(corpus, name)}", samples(written, test))
+    run.save(f"samples/{samples_name(corpus, 'human')}", samples([pair.references[0] for pair in test], test))
+    before = run.load("evaluation") if (run.path / "evaluation.json").is_file() else {}
+    run.save("evaluation", {**before, corpus: results})
     return results
 
 
@@ -69,7 +75,11 @@ def evaluate(
     source_seen: bool = False,
     progress: Progress | None = None,
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Figures by strategy and the summaries they are of; the beam's β is the best on `validation`."""
+    """Figures and the summaries they are of; the beam's β is the best on `validation`.
+
+    "completion" has the mean figures of each decoding ("beam" first), "intervals" each figure's 95% bootstrap interval,
+    "human" the figures of the references, "length_normalisation" what β was chosen and how.
+    """
     writing: dict[str, Any] = {
         "min_new_tokens": how.min_new_tokens,
         "max_new_tokens": how.max_new_tokens,
@@ -81,33 +91,53 @@ def evaluate(
     chosen: dict[str, Any] = {"beta": how.betas[0], "rule": "given"}
     if len(how.betas) > 1:
         found = choose_beta(model, form, validation, how.betas, beam, _told(progress, "choosing β"), **writing)
-        chosen = {"beta": found.value, "rule": DECODING_RULE, "validation_scores": _by_name(found.scores)}
+        scores = {str(beta): value for beta, value in found.scores.items()}
+        chosen = {"beta": found.value, "rule": DECODING_RULE, "pairs": len(validation), "validation_scores": scores}
     strategies = {"beam": str(replace(beam, gnmt=chosen["beta"])), **{name: name for name in how.strategies}}
-    figures, texts = {}, {}
+    texts, figures, seconds = {}, {}, {}
     for name, strategy in strategies.items():
         began = time.perf_counter()
         texts[name] = summarize(model, form, test, strategy, progress=_told(progress, name), **writing)
-        seconds = time.perf_counter() - began
-        figures[name] = {
-            "strategy": strategy,
-            "seconds": round(seconds, 2),
-            **score(texts[name], test, mover=how.mover, device=str(model.device)),
-        }
-    return {"length_normalisation": chosen, "figures": figures, "human": human(test)}, texts
+        seconds[name] = round(time.perf_counter() - began, 2)
+        figures[name] = score(texts[name], test, mover=how.mover, device=str(model.device))
+    people = human(test)
+    results = {
+        "completion": {name: means(found) for name, found in figures.items()},
+        "intervals": {name: intervals(found) for name, found in {**figures, "human": people}.items()},
+        "human": {"references": means(people)},
+        "length_normalisation": chosen,
+        "checkpoint_rule": CHECKPOINT_RULE,
+        "strategies": strategies,
+        "seconds": seconds,
+        "notes": _notes(form, how),
+    }
+    return results, texts
 
 
 def samples(texts: Sequence[str], pairs: Sequence[Pair]) -> list[dict[str, Any]]:
-    """A record for each summary, with its article and references."""
+    """A record for each summary: its article is the prefix, itself the continuation."""
     return [
-        {"id": pair.id, "source": pair.text, "references": list(pair.references), "summary": text}
+        {"id": pair.id, "prefix": pair.text, "references": list(pair.references), "continuation": text}
         for text, pair in zip(texts, pairs, strict=True)
     ]
 
 
+def means(figures: dict[str, Any]) -> dict[str, float]:
+    """The figures without their intervals."""
+    return {name: value["mean"] if isinstance(value, dict) else value for name, value in figures.items()}
+
+
+def intervals(figures: dict[str, Any]) -> dict[str, list[float]]:
+    """[low, high] of each figure that has an interval."""
+    return {name: [value["low"], value["high"]] for name, value in figures.items() if isinstance(value, dict)}
+
+
+def _notes(form: Format, how: Evaluation) -> list[str]:
+    """What a reader should know of these figures."""
+    cut = form.cuts.sentence({"articles": form.limits()["articles"]})
+    mover = "MoverScore-1 is of all-MiniLM-L6-v2, not of the paper's BERT: it does not compare with the paper's."
+    return ([f"{cut}."] if cut else []) + ([mover] if how.mover else [])
+
 
 def _told(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
     return None if progress is None else lambda done, total: progress(what, done, total)
-
-
-def _by_name(scores: dict[float, float]) -> dict[str, float]:
-    return {str(value): score for value, score in scores.items()}

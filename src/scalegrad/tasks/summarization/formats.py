@@ -17,6 +17,7 @@ from torch import Tensor
 from scalegrad.data.pairs import Pair
 
 IGNORED = -100
+PROMPT = "{article}\n\nSummary:"
 TARGET_TOKENS = 140  # the original cuts a summary there
 
 Example = dict[str, list[int]]
@@ -166,7 +167,7 @@ class CausalFormat:
     tokenizer: Any
     source_tokens: int = 1024
     target_tokens: int = TARGET_TOKENS
-    prompt: str = "{article}\n\nSummary:"
+    prompt: str = PROMPT
     cuts: Cuts = field(default_factory=Cuts)
 
     def __post_init__(self) -> None:
@@ -221,7 +222,7 @@ def format_for(
     room = min(source_tokens or 1024, positions - target_tokens)
     if room < 2:
         raise ValueError(f"target_tokens is {target_tokens}, which leaves the model's {positions} positions no article")
-    return CausalFormat(tokenizer, room, target_tokens, *([] if prompt is None else [prompt]))
+    return CausalFormat(tokenizer, room, target_tokens, PROMPT if prompt is None else prompt)
 
 
 @dataclass(frozen=True)

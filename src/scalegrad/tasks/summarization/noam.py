@@ -27,7 +27,7 @@ class Noam:
 
     def at(self, step: int) -> float:
         """The learning rate of `step`, counted from 1."""
-        return self.lr * min(step**-0.5, step * self.warmup**-1.5)
+        return float(self.lr * min(step**-0.5, step * self.warmup**-1.5))
 
 
 PAPER_ENCODER = Noam(0.002, warmup=20_000)

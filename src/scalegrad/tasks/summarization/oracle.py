@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 _WORD = re.compile(r"[a-z0-9]+")
 MOST = 3
@@ -45,7 +46,7 @@ def oracle(sentences: Sequence[str], summary: str, most: int = MOST) -> list[int
 def _ngrams(texts: Sequence[str]) -> NGrams:
     words = [_WORD.findall(text.lower()) for text in texts]
     single = frozenset((word,) for text in words for word in text)
-    double = frozenset(pair for text in words for pair in zip(text, text[1:], strict=False))
+    double = frozenset(pair for text in words for pair in pairwise(text))
     return single, double
 
 

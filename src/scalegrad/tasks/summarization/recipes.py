@@ -69,9 +69,7 @@ def abstracts(seed: int = 0) -> Recipe:
     1e-3) within a few hundred steps.
     """
     return Recipe(
-        selector=Settings(
-            epochs=4, batch_size=32, evaluation_batch_size=128, evaluate_every=60, seed=seed, **_PLAIN
-        ),
+        selector=Settings(epochs=4, batch_size=32, evaluation_batch_size=128, evaluate_every=60, seed=seed, **_PLAIN),
         writer=Settings(epochs=30, evaluation_batch_size=128, evaluate_every=60, seed=seed, **_PLAIN),
         selector_rate=Noam(0.0005, warmup=100),
         encoder=Noam(0.0009, warmup=300),
@@ -85,7 +83,7 @@ def abstracts(seed: int = 0) -> Recipe:
 
 
 def small(seed: int = 0) -> Recipe:
-    """BertSum at a scale for a CPU: two decoder layers, 20 and 40 steps. It shows that all runs, not how well it can."""
+    """BertSum at a scale for a CPU: two decoder layers, 20 and 40 steps. To see that all runs, not how well."""
     return Recipe(
         selector=Settings(max_steps=20, batch_size=4, evaluate_every=10, seed=seed, **_PLAIN),
         writer=Settings(max_steps=40, evaluate_every=20, seed=seed, **_PLAIN),
@@ -104,7 +102,9 @@ def small(seed: int = 0) -> Recipe:
 
 def finetune(seed: int = 0) -> Recipe:
     """Any pretrained encoder-decoder or causal LM: three epochs of AdamW at 3e-5, 16 examples a step."""
-    return Recipe(writer=Settings(epochs=3, batch_size=4, accumulation=4, learning_rate=3e-5, warmup_steps=0.1, seed=seed))
+    return Recipe(
+        writer=Settings(epochs=3, batch_size=4, accumulation=4, learning_rate=3e-5, warmup_steps=0.1, seed=seed)
+    )
 
 
 # No weight decay (it is Adam) and no clipping, as in the original.
