@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 # A full stop after these ends no sentence; initials ("J. K.") and dotted letters ("U.S.") are told by their shape.
-_NO_END = """mr mrs ms dr prof sen rep gov gen col lt sgt capt st jr sr hon rev maj cmdr supt insp messrs mt no vs etc cf
-al fig eq sec ref refs vol pp ed eds dept inc ltd co corp approx est eg ie resp jan feb mar apr jun jul aug sept sep oct
-nov dec"""
+_NO_END = """mr mrs ms dr prof sen rep gov gen col lt sgt capt st jr sr hon rev maj cmdr supt insp messrs mt no vs etc
+cf al fig eq sec ref refs vol pp ed eds dept inc ltd co corp approx est eg ie resp jan feb mar apr jun jul aug sept sep
+oct nov dec"""
 _TITLES = frozenset(_NO_END.split())
 # The end of a word, closing marks, white space, and the start of what could be a sentence.
 _BOUNDARY = re.compile(r"""([.!?]+)(["'”’)\]]*)(\s+)(?=["'“‘(\[]*[A-Z0-9À-Þ])""")
