@@ -1,1 +1,1 @@
-"""Experiments: what the paper did, at the scale of the machine at hand."""
+"""Experiments: recipes, sweeps, the demonstration and the paper's tables."""

@@ -1,1 +1,1 @@
-"""The paper's directed models as Hugging Face models, and the small base that ships with the package."""
+"""Models of our own, as Hugging Face models."""

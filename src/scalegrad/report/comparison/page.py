@@ -23,7 +23,7 @@ from scalegrad.report.comparison.columns import (
 )
 from scalegrad.report.comparison.plots import Plot, plots
 from scalegrad.report.comparison.spans import Piece, ends_stuck, pieces
-from scalegrad.report.comparison.systems import Comparison, System
+from scalegrad.report.comparison.systems import Comparison, spoken_of
 from scalegrad.report.comparison.themed_svg import inline_svg
 from scalegrad.report.comparison.wording import headline, sentences
 from scalegrad.report.measure.wording import printable
@@ -123,7 +123,7 @@ def examples(comparison: Comparison, count: int = EXAMPLES) -> list[Example]:
     The texts shown are the baseline's, those of the model of each objective that is nearest to human text, of the
     baseline under the favourite's penalty, and of people.
     """
-    shown = [system for system in _spoken_of(comparison) if system.samples]
+    shown = [system for system in spoken_of(comparison) if system.samples]
     if not shown:
         return []
     texts = [{sample.prefix: sample.continuation for sample in system.samples} for system in shown]
@@ -142,20 +142,6 @@ def examples(comparison: Comparison, count: int = EXAMPLES) -> list[Example]:
         )
         for prefix in chosen
     ]
-
-
-def _spoken_of(comparison: Comparison) -> list[System]:
-    human = comparison.human
-    goal = human.figures.get("rep_1", 0.0) if human else 0.0
-    trained = comparison.of_kind("trained")
-    nearest = {
-        family: min((s for s in trained if s.family == family), key=lambda s: abs(s.figures.get("rep_1", 1.0) - goal))
-        for family in dict.fromkeys(system.family for system in trained)
-        if family
-    }
-    unknown = [system for system in trained if not system.family]
-    chosen = [comparison.baseline, *nearest.values(), *unknown, comparison.twin, human]
-    return [system for system in comparison.systems if any(system is other for other in chosen)]
 
 
 def how_it_was_made(comparison: Comparison) -> dict[str, Any]:
