@@ -175,7 +175,8 @@ def _parser() -> argparse.ArgumentParser:
         verb = verbs.add_parser(name)
         verb.add_argument("--out", required=True, help="folder to write to")
         verb.add_argument("--processes", type=int, default=7, help="runs at a time")
-        verb.add_argument("--batch", type=int, default=128, help="articles decoded at a time")
+        verb.add_argument("--batch", type=int, default=128 if name == "abstracts" else 48, help="articles at a time")
+        verb.add_argument("--dtype", default="auto", help="of decoding: auto, float32, bfloat16")
         verb.add_argument(
             "--validation", type=int, default=200 if name == "abstracts" else 100, help="pairs to choose by"
         )
@@ -196,7 +197,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _how(arguments: argparse.Namespace, recipe: Recipe, batch: int) -> Evaluation:
     least, most = (2, 8) if arguments.quick else (recipe.min_new_tokens, recipe.max_new_tokens)
-    return Evaluation(min_new_tokens=least, max_new_tokens=most, mover=False, batch=batch)
+    return Evaluation(min_new_tokens=least, max_new_tokens=most, mover=False, batch=batch, dtype=arguments.dtype)
 
 
 def _quiet(recipe: Recipe) -> Recipe:
