@@ -230,7 +230,7 @@ def summarize(
     summaries = dict(zip((place for place, _ in good), texts, strict=True))
     lines = [
         {"id": record.pair.id if record.pair else record.place, "summary": summaries.get(place, "")}
-        | ({"problem": f"{record.problem} {record.detail}".strip()} if record.problem else {})
+        | ({"problem": f"{record.problem}: {record.detail}".removesuffix(": ")} if record.problem else {})
         for place, record in enumerate(records)
     ]
     if out == "-":

@@ -40,6 +40,6 @@ def _abbreviates(before: str) -> bool:
     if last is None:
         return False
     word = last[0].lstrip("\"'“‘([")
-    if re.fullmatch(r"[A-Za-z](\.[A-Za-z])*", word):  # an initial, or dotted letters; "I." is more often an end
+    if re.fullmatch(r"[A-Z]|[A-Za-z](\.[A-Za-z])+", word):  # an initial, or dotted letters; "I." is more often an end
         return word != "I"
     return word.lower() in _TITLES

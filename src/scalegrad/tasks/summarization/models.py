@@ -21,6 +21,10 @@ def is_bert(name: str) -> bool:
         return True
     hf = need("transformers", extra="summarize")
     path = Path(name).expanduser()
+    if name.startswith((".", "/", "~")) and not path.exists():
+        raise FileNotFoundError(f"model: there is no file or folder {name}")
+    if path.suffix == ".gguf":
+        return False
     try:
         kind = hf.AutoConfig.from_pretrained(str(path) if path.exists() else name).model_type
     except (OSError, ValueError, KeyError) as error:
