@@ -12,13 +12,13 @@ WORDS = TEXT.split()
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused0]"]
 
 
-def tiny_tokenizer(words: list[str] | None = None):
+def tiny_tokenizer():
     """Lower-cased words, and single letters with their `##` forms for all others."""
     import tokenizers
     from transformers import PreTrainedTokenizerFast
 
     letters = "abcdefghijklmnopqrstuvwxyz0123456789"
-    pieces = [*SPECIAL, *dict.fromkeys([*(words or WORDS), *letters, *(f"##{letter}" for letter in letters)])]
+    pieces = [*SPECIAL, *dict.fromkeys([*WORDS, *letters, *(f"##{letter}" for letter in letters)])]
     core = tokenizers.Tokenizer(
         tokenizers.models.WordPiece({piece: place for place, piece in enumerate(pieces)}, unk_token="[UNK]")
     )
@@ -29,12 +29,12 @@ def tiny_tokenizer(words: list[str] | None = None):
     return PreTrainedTokenizerFast(tokenizer_object=core, **{f"{name}_token": token for name, token in names.items()})
 
 
-def save_tiny_bert(folder: Path, width: int = 32, positions: int = 64, words: list[str] | None = None) -> Path:
+def save_tiny_bert(folder: Path, width: int = 32, positions: int = 64, dropout: float = 0.1) -> Path:
     """A BERT of two layers with random weights, and its tokenizer."""
     from transformers import BertConfig, BertModel
 
     torch.manual_seed(0)
-    tokenizer = tiny_tokenizer(words)
+    tokenizer = tiny_tokenizer()
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=width,
@@ -42,6 +42,8 @@ def save_tiny_bert(folder: Path, width: int = 32, positions: int = 64, words: li
         num_attention_heads=2,
         intermediate_size=2 * width,
         max_position_embeddings=positions,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
     )
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -64,7 +64,7 @@ def test_what_is_wrong_is_counted_and_told_once(tmp_path):
     ]
     path = tmp_path / "pairs.jsonl"
     path.write_bytes("\n".join(lines).encode() + b'\n{"article": "bad \xff byte", "summary": "ok"}\n')
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning, match="left out") as told:
         assert read_pairs(path) == [Pair("line 1", ("Fine.",), ("ok",))]
     assert len(told) == 1
     sentence = str(told[0].message)

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from tests.tiny_bert import tiny_tokenizer
 from transformers import BartConfig, GPT2Config, T5Config
 
 from scalegrad.data.pairs import Pair
 from scalegrad.models.bertsum import BertSumConfig, load_bert_tokenizer
 from scalegrad.tasks.summarization.formats import BertSumFormat, CausalFormat, Collate, EncoderDecoderFormat, format_for
-from tests.tiny_bert import tiny_tokenizer
 
 PAIR = Pair("1", ("the cat sat .", "it was red .", "a dog ran ."), ("the cat sat\nit was big",))
 
@@ -81,7 +81,7 @@ def test_causal_prompt_is_masked_and_only_the_article_is_cut():
     assert made["labels"] == [-100] * 8 + written
     assert form.source(PAIR)["input_ids"] == read
     assert form.cuts.cut["articles"] == 2
-    with pytest.raises(ValueError, match="prompt must hold {article} once"):
+    with pytest.raises(ValueError, match=r"prompt must hold \{article\} once"):
         CausalFormat(tokenizer, prompt="no article")
 
 
@@ -97,7 +97,11 @@ def test_encoder_decoder_with_a_prefix():
 @pytest.mark.parametrize(
     ("config", "kind", "room"),
     [
-        (BertSumConfig({"hidden_size": 16, "max_position_embeddings": 77, "num_attention_heads": 2}), BertSumFormat, 77),
+        (
+            BertSumConfig({"hidden_size": 16, "max_position_embeddings": 77, "num_attention_heads": 2}),
+            BertSumFormat,
+            77,
+        ),
         (BartConfig(max_position_embeddings=300), EncoderDecoderFormat, 300),
         (T5Config(n_positions=512), EncoderDecoderFormat, 512),
         (GPT2Config(n_positions=400), CausalFormat, 260),

@@ -15,10 +15,10 @@ PAIRS = [
 
 
 def test_rouge_by_hand():
-    """"the cat slept" shares 2 of 3 words with either reference, and one of 2 pairs ("the cat" or "cat slept").
+    """ "the cat slept" shares 2 of 3 words with either reference, and one of 2 pairs ("the cat" or "cat slept").
 
-    "they barked. dog ran" has all four stems; by sentence both lines are found whole; of its pairs (sentence ends do not
-    matter to ROUGE-2) they-barked and dog-ran of barked-dog are shared: 2 of 3.
+    "they barked. dog ran" has all four stems; by sentence both lines are found whole; of its pairs (ROUGE-2 does not
+    look at sentence ends) they-barked and dog-ran are shared, barked-dog is not: 2 of 3.
     """
     found = per_text(["the cat slept", "They barked. Dog ran."], PAIRS, mover=False)
     assert found["rouge_1"] == pytest.approx([200 / 3, 100])
@@ -55,7 +55,9 @@ def test_score_has_intervals_around_the_mean():
 def test_moverscore_of_a_reference_is_100():
     found = score(["a cat slept", "dogs ran they barked"], PAIRS)
     assert found["moverscore_1"]["mean"] > 90
-    assert score(["the cat sat", "dogs ran\nthey barked"], PAIRS)["moverscore_1"]["mean"] == pytest.approx(100, abs=1e-3)
+    assert score(["the cat sat", "dogs ran\nthey barked"], PAIRS)["moverscore_1"]["mean"] == pytest.approx(
+        100, abs=1e-3
+    )
 
 
 def test_the_references_row():
