@@ -48,7 +48,7 @@ class Job:
     seed: int
     out: str
     how: Evaluation
-    validation: int  # pairs that β is chosen by
+    choose: int  # validation pairs that β is chosen by
     limit: int | None  # test pairs
 
 
@@ -75,7 +75,7 @@ def run_job(job: Job) -> dict[str, Any]:
     (fitted,) = train(job.task, [job.objective], job.out)
     run = Run.open(Path(job.out) / folder_name(Objective.parse(job.objective)))
     test = job.task.pairs("test")[: job.limit]
-    figures = evaluate_run(run, CORPUS, job.task.pairs("validation")[: job.validation], test, job.how)
+    figures = evaluate_run(run, CORPUS, job.task.pairs("validation")[: job.choose], test, job.how)
     return {
         "objective": job.objective,
         "seed": job.seed,
@@ -117,13 +117,13 @@ def run_abstracts(arguments: argparse.Namespace) -> dict[str, Any]:
     def job(objective: str, seed: int) -> Job:
         strategies = STOCHASTIC if objective == "mle" else ()
         return Job(
-            tasks[seed], objective, seed, f"{arguments.out}/abstracts/{seed}", replace(how, strategies=strategies),
-            arguments.validation, arguments.limit,
+            tasks[seed], objective, seed, f"{_work(arguments)}/{seed}", replace(how, strategies=strategies),
+            arguments.choose, arguments.limit,
         )  # fmt: skip
 
     grid = ["mle", *(f"ul={alpha}" for alpha in ALPHAS), *(f"sg={gamma}" for gamma in GAMMAS)]
     with _pool(arguments.processes) as pool:
-        list(pool.map(_selector, [(tasks[seed], f"{arguments.out}/abstracts/{seed}") for seed in seeds]))
+        list(pool.map(_selector, [(tasks[seed], f"{_work(arguments)}/{seed}") for seed in seeds]))
         results = list(pool.map(run_job, [job(objective, 0) for objective in grid]))
         chosen = choose_strengths(results)
         objectives = ["mle", *(f"{name}={choice['strength']}" for name, choice in chosen.items())]
@@ -134,7 +134,8 @@ def run_abstracts(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def run_news(arguments: argparse.Namespace) -> dict[str, Any]:
     """Each objective once: the pairs are split into training and validation, the test file is the test set."""
-    data, model = f"{arguments.out}/news-data", f"{arguments.out}/news-model"
+    work = _work(arguments)
+    data, model = f"{work}/data", f"{work}/model"
     _split_news(arguments.pairs, arguments.test, data, arguments.validation, arguments.limit)
     if Path(arguments.model).suffix == ".gguf":
         _from_gguf(arguments.model, model)
@@ -144,8 +145,8 @@ def run_news(arguments: argparse.Namespace) -> dict[str, Any]:
     how = _how(arguments, task.recipe, arguments.batch)
     jobs = [
         Job(
-            task, objective, 0, f"{arguments.out}/news/0",
-            replace(how, strategies=STOCHASTIC if objective == "mle" else ()), arguments.validation, None,
+            task, objective, 0, f"{work}/0",
+            replace(how, strategies=STOCHASTIC if objective == "mle" else ()), arguments.choose, None,
         )
         for objective in arguments.objectives.split(",")
     ]  # fmt: skip
@@ -159,12 +160,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = _parser().parse_args(argv)
     began = time.perf_counter()
     results = (run_abstracts if arguments.experiment == "abstracts" else run_news)(arguments)
-    settings = {key: value for key, value in vars(arguments).items() if key != "out"}
+    settings = {key: value for key, value in vars(arguments).items() if key not in ("out", "work")}
     about = {"experiment": arguments.experiment, "settings": settings, "environment": environment()}
     seconds = round(time.perf_counter() - began, 1)
     path = Path(arguments.out) / f"{arguments.experiment}.json"
     write_json(path, {**about, "seconds": seconds, **results})
-    shutil.rmtree(Path(arguments.out) / arguments.experiment, ignore_errors=True)  # gigabytes of weights
+    shutil.rmtree(_work(arguments), ignore_errors=True)  # gigabytes of weights
     print(json.dumps({"seconds": seconds, "out": str(path), "chosen": results["chosen"]}))
 
 
@@ -173,13 +174,12 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="experiment", required=True)
     for name in ("abstracts", "news"):
         verb = verbs.add_parser(name)
-        verb.add_argument("--out", required=True, help="folder to write to")
+        verb.add_argument("--out", required=True, help="folder of the JSON file")
+        verb.add_argument("--work", help="folder of the runs, removed at the end, fast if it can be (default: in OUT)")
         verb.add_argument("--processes", type=int, default=7, help="runs at a time")
-        verb.add_argument("--batch", type=int, default=128 if name == "abstracts" else 48, help="articles at a time")
+        verb.add_argument("--batch", type=int, default=128 if name == "abstracts" else 96, help="articles at a time")
         verb.add_argument("--dtype", default="auto", help="of decoding: auto, float32, bfloat16")
-        verb.add_argument(
-            "--validation", type=int, default=200 if name == "abstracts" else 100, help="pairs to choose by"
-        )
+        verb.add_argument("--choose", type=int, default=200 if name == "abstracts" else 50, help="pairs β is chosen by")
         verb.add_argument("--limit", type=int, help="pairs to train and test on (default: all)")
         verb.add_argument("--quick", action="store_true", help="a few steps, to see that all runs")
         if name == "abstracts":
@@ -191,8 +191,13 @@ def _parser() -> argparse.ArgumentParser:
                 "--pairs", required=True, help="file of pairs to train on; the last ones are for choosing"
             )
             verb.add_argument("--test", required=True, help="file of pairs to test on")
+            verb.add_argument("--validation", type=int, default=100, help="pairs kept out of training")
             verb.add_argument("--objectives", default="mle,ul=0.5,sg=0.8,sg=0.5,sg=0.2", help="by commas")
     return parser
+
+
+def _work(arguments: argparse.Namespace) -> Path:
+    return Path(arguments.work or arguments.out) / f"{arguments.experiment}-runs"
 
 
 def _how(arguments: argparse.Namespace, recipe: Recipe, batch: int) -> Evaluation:

@@ -69,8 +69,8 @@ def abstracts(seed: int = 0) -> Recipe:
     1e-3) within a few hundred steps.
     """
     return Recipe(
-        selector=Settings(epochs=4, batch_size=32, evaluation_batch_size=128, evaluate_every=60, seed=seed, **_PLAIN),
-        writer=Settings(epochs=30, evaluation_batch_size=128, evaluate_every=60, seed=seed, **_PLAIN),
+        selector=Settings(epochs=3, batch_size=32, evaluation_batch_size=128, evaluate_every=60, seed=seed, **_PLAIN),
+        writer=Settings(epochs=20, evaluation_batch_size=128, evaluate_every=40, patience=4, seed=seed, **_PLAIN),
         selector_rate=Noam(0.0005, warmup=100),
         encoder=Noam(0.0009, warmup=300),
         decoder=Noam(0.015, warmup=200),
