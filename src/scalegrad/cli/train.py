@@ -6,18 +6,14 @@ import json
 import os
 import re
 import statistics
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from scalegrad._extras import need
+from scalegrad.cli.progress import bars, quiet_transformers
 
 if TYPE_CHECKING:
     from scalegrad.integrations.objective import Objective
@@ -37,6 +33,7 @@ Alpha = Annotated[float | None, typer.Option(help="Of ul: a number of at least 0
 Out = Annotated[str | None, typer.Option(metavar="FOLDER", help="The run's folder (default: one under runs/).")]
 Init = Annotated[str | None, typer.Option(help="New weights: a config.json, or tiny, small, medium; MODEL: tokenizer.")]
 Validation = Annotated[str | None, typer.Option(metavar="DATA", help="Or none (default: a twentieth is held out).")]
+ValidationSequences = Annotated[int | None, typer.Option(help="Validate on so many sequences (default: all).")]
 Field = Annotated[str | None, typer.Option(help="Field of the text in .jsonl, .csv and data sets (default: text …).")]
 PromptField = Annotated[str | None, typer.Option(help="Field of the prompt (default: prompt).")]
 CompletionField = Annotated[str | None, typer.Option(help="Field of the completion (default: completion).")]
@@ -85,6 +82,7 @@ def command(
     out: Out = None,
     init: Init = None,
     validation: Validation = None,
+    validation_sequences: ValidationSequences = None,
     field: Field = None,
     prompt_field: PromptField = None,
     completion_field: CompletionField = None,
@@ -127,9 +125,8 @@ def command(
     Example: scalegrad train gpt2 corpus.txt --objective sg --gamma 0.2 --out runs/sg
     """
     given = dict(locals())  # first of all: the options as they came
-    library = need("transformers", extra="train")
-    library.utils.logging.set_verbosity_error()
-    library.utils.logging.disable_progress_bar()
+    need("transformers", extra="train")
+    quiet_transformers()
     asked = _asked(given)
     config = asked.config
     folder = Path(out) if out else Path("runs") / _name(config)
@@ -158,7 +155,7 @@ def _asked(given: dict[str, Any]) -> Recipe:
         settings = {"max_steps": None, "epochs": None, **settings}
     if "tracker" in told:
         settings["trackers"] = tuple(name for name in told["tracker"] if name != "none")
-    plain = ("model", "init", "validation", "protocol", "length", "prompt")
+    plain = ("model", "init", "validation", "validation_sequences", "protocol", "length", "prompt")
     changes: dict[str, Any] = {name: told[name] for name in plain if name in told}
     if told.get("data"):
         changes["data"] = tuple(told["data"])
@@ -203,35 +200,12 @@ def _name(config: TrainConfig) -> str:
 
 def _train(config: TrainConfig, folder: Path, overwrite: bool) -> Fitted:
     from scalegrad.tasks.open_ended.training import train
+    from scalegrad.tasks.training import training_progress
 
-    with _bar(folder) as callbacks:
+    with bars() as told:
+        drawn = told if os.environ.get("RANK", "0") == "0" else None
+        callbacks = [training_progress(drawn, str(folder))] if drawn else []
         return train(config, folder, overwrite=overwrite, callbacks=callbacks)
-
-
-@contextmanager
-def _bar(folder: Path) -> Iterator[list[Any]]:
-    """A bar on a terminal's standard error; nothing elsewhere."""
-    if not sys.stderr.isatty() or os.environ.get("RANK", "0") != "0":
-        yield []
-        return
-    callback: Any = need("transformers", extra="train").TrainerCallback
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(f"{folder}: loading", total=None)
-
-        class Bar(callback):  # type: ignore[misc]
-            told = ""
-
-            def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-                known = {"nll": "NLL {:.3f}", "seen_mass": "seen {:.1%}", "eval_ppl": "validation ppl {:.2f}"}
-                told = [text.format(logs[key]) for key, text in known.items() if key in logs]
-                self.told = " · ".join(told) or self.told
-
-            def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-                description = f"{folder}: {self.told}" if self.told else f"{folder}: training"
-                bars.update(task, completed=state.global_step, total=state.max_steps, description=description)
-
-        yield [Bar()]
 
 
 def _report(fitted: list[Fitted], config: TrainConfig, folder: Path, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from scalegrad._extras import need
+from scalegrad.models import base
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -18,9 +19,9 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
     """Model and tokenizer, ready to generate: a causal LM, or an encoder-decoder where the config says so.
 
     `name` is a folder written by `save_pretrained`, a GGUF file (or a folder that holds one and nothing else to load),
-    or a hub name. `device`: "auto" takes an accelerator if there is one. `dtype`: "auto" is the checkpoint's own, on a
-    CPU float32; GGUF weights are de-quantised. Nothing a checkpoint brings is executed unless `trust_remote_code`. A
-    checkpoint that lacks weights is refused: they would be random.
+    a hub name, or "base", the model that ships with the package. `device`: "auto" takes an accelerator if there is
+    one. `dtype`: "auto" is the checkpoint's own, on a CPU float32; GGUF weights are de-quantised. Nothing a checkpoint
+    brings is executed unless `trust_remote_code`. A checkpoint that lacks weights is refused: they would be random.
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
@@ -50,7 +51,7 @@ def load_tokenizer(name: str, trust_remote_code: bool = False) -> Any:
 def _source(name: str, trust_remote_code: bool) -> tuple[str, dict[str, Any]]:
     """What to give `from_pretrained`: a folder or a hub name, and options."""
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
-    path = Path(name).expanduser()
+    path = base.path() if name == base.NAME else Path(name).expanduser()  # a folder called so is ./base
     if name.startswith((".", "/", "~")) and not path.exists():
         raise FileNotFoundError(f"model: there is no file or folder {name}")
     if not path.exists():

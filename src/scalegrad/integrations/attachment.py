@@ -64,6 +64,8 @@ class Attachment:
         batch = self._batch(given)
         for name in ("labels", "shift_labels", "num_items_in_batch"):
             given.pop(name, None)
+        if "use_cache" in self.names:
+            given["use_cache"] = False  # with one, models let the documents of a packed row read each other
         outputs = self._objective(given, batch) if torch.is_grad_enabled() else self._nll(given, batch)
         wants_dict = getattr(self.model.config, "return_dict", True) if return_dict is None else return_dict
         return outputs if wants_dict else outputs.to_tuple()

@@ -27,6 +27,7 @@ from scalegrad.runs import Run, check_writable_folder, write_json, write_text
 from scalegrad.tasks.open_ended.corpora import Corpus, find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run, saved_gamma
 from scalegrad.tasks.open_ended.training import TrainConfig, train
+from scalegrad.tasks.training import training_progress
 
 GAMMAS = tuple(round(0.1 * i, 1) for i in range(1, 10))  # the paper's grid, and unlikelihood's two beside it
 ALPHAS = (0.5, 1.0)
@@ -80,12 +81,12 @@ class Sweep:
         """All runs, a whole grid for each seed: stopped in the middle, the curve is there already.
 
         >>> [job.name for job in Sweep(TrainConfig("base", ("text",)), (0.2,), (1.0,), seeds=1).jobs()]
-        ['mle-seed-0', 'sg-0.2-seed-0', 'ul-1.0-seed-0']
+        ['mle-seed-0', 'ul-1.0-seed-0', 'sg-0.2-seed-0']
         """
         objectives = [
             Objective("mle"),
-            *(Objective("sg", gamma) for gamma in self.gammas),
             *(Objective("ul", alpha) for alpha in self.alphas),
+            *(Objective("sg", gamma) for gamma in self.gammas),
         ]
         first = self.config.settings.seed
         return [Job(str(o), seed) for seed in range(first, first + self.seeds) for o in objectives]
@@ -171,7 +172,8 @@ def run_job(
         objective=Objective.parse(job.objective),
         settings=replace(sweep.config.settings, seed=job.seed),
     )
-    run = train(config, folder / job.name).run
+    callbacks = [] if progress is None else [training_progress(progress, f"training {job.name}")]
+    run = train(config, folder / job.name, callbacks=callbacks).run
     if not _is_scored(sweep, job, run, corpus):
         _free_memory()
         model, tokenizer = load(str(run.model_path))

@@ -99,6 +99,16 @@ class Examples:
         """Some of them."""
         return Examples(self.ids, self.starts[rows], self.lengths[rows], self.prompts[rows])
 
+    def spread(self, count: int) -> Examples:
+        """`count` of them, evenly spread; all where there are no more.
+
+        >>> Examples.cut(np.arange(20, dtype=np.int32), length=2).spread(3).starts.tolist()
+        [0, 6, 12]
+        """
+        if count < 1:
+            raise ValueError(f"validation_sequences must be at least 1, not {count}")
+        return self if count >= len(self) else self.chosen(np.arange(count) * len(self) // count)
+
     def about(self) -> dict[str, Any]:
         """For a run's record: how many, and a checksum of all ids and of where the targets are."""
         digest = hashlib.blake2b(digest_size=8)

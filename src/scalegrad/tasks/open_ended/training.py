@@ -57,7 +57,8 @@ class TrainConfig:
 
     `model` is a hub name, a folder or a GGUF file; with `init` (a config.json, or "tiny", "small", "medium") the
     weights are new and `model` gives the tokenizer only ("gpt2-bpe": the embedded one). `validation` None holds out a
-    twentieth of the sequences, "none" selects the last step. `prompt`: a prompt counts as seen too.
+    twentieth of the sequences, "none" selects the last step; `validation_sequences` takes only so many of them, evenly
+    spread. `prompt`: a prompt counts as seen too.
     """
 
     model: str
@@ -65,6 +66,7 @@ class TrainConfig:
     objective: Objective = field(default_factory=lambda: Objective("sg", 0.2))
     init: str | None = None
     validation: str | None = None
+    validation_sequences: int | None = None
     fields: Fields = field(default_factory=Fields)
     protocol: str = "plain"
     length: int = 300
@@ -114,9 +116,10 @@ def _data(config: TrainConfig, tokenizer: Any) -> tuple[Examples, Examples | Non
         return read_examples(sources, tokenizer, length=config.length, fields=config.fields, protocol=config.protocol)
 
     examples = read(config.data)
-    if config.validation is None:
-        return hold_out(examples)
-    return examples, None if config.validation == "none" else read((config.validation,))
+    if config.validation == "none":
+        return examples, None
+    training, held = hold_out(examples) if config.validation is None else (examples, read((config.validation,)))
+    return training, held if config.validation_sequences is None else held.spread(config.validation_sequences)
 
 
 def _model(config: TrainConfig, tokenizer: Any) -> Any:
