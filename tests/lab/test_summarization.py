@@ -10,16 +10,17 @@ from tests.tiny_bert import save_tiny_bert
 from scalegrad.data.pairs import Pair
 from scalegrad.lab import summarization, summarization_scores
 from scalegrad.tasks.summarization.evaluation import Evaluation
+from scalegrad.tasks.summarization.writing import STOCHASTIC
 
 
 def test_a_job_from_training_to_summaries(tmp_path):
     bert = save_tiny_bert(tmp_path / "bert", positions=192)
     task = summarization.abstracts_task(str(bert), seed=0, quick=True, limit=8)
     task = replace(task, recipe=replace(task.recipe, writer=replace(task.recipe.writer, max_steps=2, evaluate_every=2)))
-    how = Evaluation(betas=(0.0, 1.0), max_new_tokens=4, mover=False, batch=8, strategies=("top_p=0.3",))
-    result = summarization.run_job(summarization.Job(task, "sg=0.5", 0, str(tmp_path / "out"), how, 2, 2))
+    how = Evaluation(betas=(0.0, 1.0), max_new_tokens=4, mover=False, batch=8)
+    result = summarization.run_job(summarization.Job(task, "mle", 0, str(tmp_path / "out"), how, 2, 2))
     assert result["trained"]["steps"] == 2
-    assert {name: len(texts) for name, texts in result["summaries"].items()} == {"beam": 2, "top_p=0.3": 2}
+    assert {name: len(texts) for name, texts in result["summaries"].items()} == dict.fromkeys(("beam", *STOCHASTIC), 2)
     assert summarization.validation_score(result) == max(
         result["evaluation"]["length_normalisation"]["validation_scores"].values()
     )
@@ -40,6 +41,36 @@ def test_strengths_are_chosen_by_the_validation_score():
     chosen = summarization.choose_strengths([*results, result("sg=0.2", 8.0)])
     assert chosen["ul"] == {"strength": 0.5, "validation_scores": {"0.5": 11.0, "1.0": 10.0}}
     assert chosen["sg"]["strength"] == 0.2
+
+
+class Pool:
+    """Runs what it is given at once."""
+
+    def submit(self, function, job):
+        from concurrent.futures import Future
+
+        future = Future()
+        try:
+            future.set_result(function(job))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def test_a_failed_run_is_noted_and_ends_no_other(tmp_path, monkeypatch):
+    def run(job):
+        if job.objective == "ul=0.5":
+            raise ValueError("out of memory")
+        return result(job.objective, 5.0)
+
+    monkeypatch.setattr(summarization, "run_job", run)
+    ledger = summarization.Ledger(tmp_path / "abstracts.json", {"experiment": "abstracts"})
+    jobs = [summarization.Job(None, one, 0, "", None, 1, None) for one in ("sg=0.8", "ul=0.5", "mle")]
+    ledger.run(Pool(), jobs)
+    found = json.loads((tmp_path / "abstracts.json").read_text())
+    assert [one["objective"] for one in found["results"]] == ["mle", "sg=0.8"]
+    assert found["failed"] == [{"objective": "ul=0.5", "seed": 0, "error": "ValueError('out of memory')"}]
+    assert found["chosen"]["sg"]["strength"] == 0.8
 
 
 def test_news_are_split_and_the_test_file_is_the_test_set(tmp_path):

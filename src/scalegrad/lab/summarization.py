@@ -19,13 +19,13 @@ import tempfile
 import time
 import warnings
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from scalegrad._extras import need
-from scalegrad.data.pairs import Pair, read_pairs
+from scalegrad.data.pairs import read_pairs
 from scalegrad.integrations.objective import Objective
 from scalegrad.runs import Run, samples_name
 from scalegrad.runs.atomic import write_json, write_lines
@@ -41,7 +41,10 @@ CORPUS = "test"
 
 @dataclass(frozen=True)
 class Job:
-    """One process: train an objective with a seed, choose β, decode and score the test set."""
+    """One process: train an objective with a seed, choose β, decode and score the test set.
+
+    MLE is decoded by the paper's stochastic strategies, too.
+    """
 
     task: Task
     objective: str
@@ -75,7 +78,8 @@ def run_job(job: Job) -> dict[str, Any]:
     (fitted,) = train(job.task, [job.objective], job.out)
     run = Run.open(Path(job.out) / folder_name(Objective.parse(job.objective)))
     test = job.task.pairs("test")[: job.limit]
-    figures = evaluate_run(run, CORPUS, job.task.pairs("validation")[: job.choose], test, job.how)
+    how = replace(job.how, strategies=STOCHASTIC if job.objective == "mle" else ())
+    figures = evaluate_run(run, CORPUS, job.task.pairs("validation")[: job.choose], test, how)
     return {
         "objective": job.objective,
         "seed": job.seed,
@@ -108,65 +112,83 @@ def choose_strengths(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return chosen
 
 
-def run_abstracts(arguments: argparse.Namespace) -> dict[str, Any]:
+@dataclass
+class Ledger:
+    """The experiment's file, written anew after every run: what is done survives whatever happens to the rest."""
+
+    path: Path
+    about: dict[str, Any]
+    began: float = field(default_factory=time.perf_counter)
+    results: list[dict[str, Any]] = field(default_factory=list)
+    failed: list[dict[str, Any]] = field(default_factory=list)
+
+    def run(self, pool: ProcessPoolExecutor, jobs: Sequence[Job]) -> None:
+        """Run the jobs, as many at a time as the pool has processes; a failure is noted and does not end the others."""
+        waiting = {pool.submit(run_job, job): job for job in jobs}
+        for finished in as_completed(waiting):
+            job = waiting[finished]
+            try:
+                self.results.append(finished.result())
+            except Exception as error:
+                self.failed.append({"objective": job.objective, "seed": job.seed, "error": repr(error)})
+            self.write()
+
+    def write(self) -> None:
+        """The file as it stands."""
+        self.results.sort(key=lambda result: (result["seed"], result["objective"]))
+        seconds = round(time.perf_counter() - self.began, 1)
+        found = {"chosen": choose_strengths(self.results), "results": self.results, "failed": self.failed}
+        write_json(self.path, {**self.about, "seconds": seconds, **found})
+
+
+def run_abstracts(arguments: argparse.Namespace, ledger: Ledger) -> None:
     """Grid with the first seed, then the other seeds with what it chose."""
     seeds = range(arguments.seeds)
-    how = _how(arguments, abstracts_task(arguments.encoder, 0, arguments.quick).recipe, arguments.batch)
+    how = _how(arguments, abstracts_task(arguments.encoder, 0, arguments.quick).recipe)
     tasks = {seed: abstracts_task(arguments.encoder, seed, arguments.quick, arguments.limit) for seed in seeds}
+    folders = {seed: f"{_work(arguments)}/{seed}" for seed in seeds}
+    ledger.about["test"] = [pair.id for pair in tasks[0].pairs("test")[: arguments.limit]]
 
     def job(objective: str, seed: int) -> Job:
-        strategies = STOCHASTIC if objective == "mle" else ()
-        return Job(
-            tasks[seed], objective, seed, f"{_work(arguments)}/{seed}", replace(how, strategies=strategies),
-            arguments.choose, arguments.limit,
-        )  # fmt: skip
+        return Job(tasks[seed], objective, seed, folders[seed], how, arguments.choose, arguments.limit)
 
     grid = ["mle", *(f"ul={alpha}" for alpha in ALPHAS), *(f"sg={gamma}" for gamma in GAMMAS)]
     with _pool(arguments.processes) as pool:
-        list(pool.map(_selector, [(tasks[seed], f"{_work(arguments)}/{seed}") for seed in seeds]))
-        results = list(pool.map(run_job, [job(objective, 0) for objective in grid]))
-        chosen = choose_strengths(results)
+        list(pool.map(train_selector, tasks.values(), folders.values()))
+        ledger.run(pool, [job(objective, 0) for objective in grid])
+        chosen = choose_strengths(ledger.results)
         objectives = ["mle", *(f"{name}={choice['strength']}" for name, choice in chosen.items())]
-        further = [job(objective, seed) for objective in objectives for seed in list(seeds)[1:]]
-        results += list(pool.map(run_job, further))
-    return {"chosen": chosen, "results": results, "test": _test(tasks[0].pairs("test")[: arguments.limit])}
+        ledger.run(pool, [job(objective, seed) for objective in objectives for seed in seeds if seed])
 
 
-def run_news(arguments: argparse.Namespace) -> dict[str, Any]:
+def run_news(arguments: argparse.Namespace, ledger: Ledger) -> None:
     """Each objective once: the pairs are split into training and validation, the test file is the test set."""
-    work = _work(arguments)
-    data, model = f"{work}/data", f"{work}/model"
-    _split_news(arguments.pairs, arguments.test, data, arguments.validation, arguments.limit)
-    if Path(arguments.model).suffix == ".gguf":
-        _from_gguf(arguments.model, model)
-    else:
-        model = arguments.model
-    task = news_task(model, data, 0, arguments.quick)
-    how = _how(arguments, task.recipe, arguments.batch)
-    jobs = [
-        Job(
-            task, objective, 0, f"{work}/0",
-            replace(how, strategies=STOCHASTIC if objective == "mle" else ()), arguments.choose, None,
-        )
-        for objective in arguments.objectives.split(",")
-    ]  # fmt: skip
+    work, model = _work(arguments), arguments.model
+    _split_news(arguments.pairs, arguments.test, f"{work}/data", arguments.validation, arguments.limit)
+    if Path(model).suffix == ".gguf":
+        _from_gguf(model, f"{work}/model")
+        model = f"{work}/model"
+    task = news_task(model, f"{work}/data", 0, arguments.quick)
+    how = _how(arguments, task.recipe)
+    ledger.about["test"] = [pair.id for pair in task.pairs("test")]
+    objectives = arguments.objectives.split(",")
     with _pool(arguments.processes) as pool:
-        results = list(pool.map(run_job, jobs))
-    return {"chosen": choose_strengths(results), "results": results, "test": _test(task.pairs("test"))}
+        ledger.run(pool, [Job(task, one, 0, f"{work}/0", how, arguments.choose, None) for one in objectives])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """The command line; JSON to OUT/abstracts.json or OUT/news.json."""
     arguments = _parser().parse_args(argv)
-    began = time.perf_counter()
-    results = (run_abstracts if arguments.experiment == "abstracts" else run_news)(arguments)
     settings = {key: value for key, value in vars(arguments).items() if key not in ("out", "work")}
     about = {"experiment": arguments.experiment, "settings": settings, "environment": environment()}
-    seconds = round(time.perf_counter() - began, 1)
-    path = Path(arguments.out) / f"{arguments.experiment}.json"
-    write_json(path, {**about, "seconds": seconds, **results})
+    Path(arguments.out).mkdir(parents=True, exist_ok=True)
+    ledger = Ledger(Path(arguments.out) / f"{arguments.experiment}.json", about)
+    (run_abstracts if arguments.experiment == "abstracts" else run_news)(arguments, ledger)
     shutil.rmtree(_work(arguments), ignore_errors=True)  # gigabytes of weights
-    print(json.dumps({"seconds": seconds, "out": str(path), "chosen": results["chosen"]}))
+    told = {"out": str(ledger.path), "runs": len(ledger.results), "failed": ledger.failed}
+    print(json.dumps({**told, "chosen": choose_strengths(ledger.results)}))
+    if ledger.failed:
+        raise SystemExit(1)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -200,9 +222,11 @@ def _work(arguments: argparse.Namespace) -> Path:
     return Path(arguments.work or arguments.out) / f"{arguments.experiment}-runs"
 
 
-def _how(arguments: argparse.Namespace, recipe: Recipe, batch: int) -> Evaluation:
+def _how(arguments: argparse.Namespace, recipe: Recipe) -> Evaluation:
     least, most = (2, 8) if arguments.quick else (recipe.min_new_tokens, recipe.max_new_tokens)
-    return Evaluation(min_new_tokens=least, max_new_tokens=most, mover=False, batch=batch, dtype=arguments.dtype)
+    return Evaluation(
+        min_new_tokens=least, max_new_tokens=most, mover=False, batch=arguments.batch, dtype=arguments.dtype
+    )
 
 
 def _quiet(recipe: Recipe) -> Recipe:
@@ -214,17 +238,8 @@ def _pool(processes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
 
 
-def _selector(arguments: tuple[Task, str]) -> str:
-    return train_selector(*arguments)
-
-
 def _texts(run: Run, name: str) -> list[str]:
     return [record["continuation"] for record in run.load(f"samples/{samples_name(CORPUS, name)}")]
-
-
-def _test(pairs: Sequence[Pair]) -> list[str]:
-    """The ids of the test pairs; their texts stay where they are."""
-    return [pair.id for pair in pairs]
 
 
 def _split_news(pairs: str, test: str, folder: str, validation: int, limit: int | None) -> None:
