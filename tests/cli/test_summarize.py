@@ -37,6 +37,7 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys):
     found = json.loads(told)
     figures = found[str(out / "sg=0.8")]
     assert figures["completion"]["beam"]["n_texts"] == 3
+    assert figures["notes"] == ["3 of 3 articles are longer than 192 tokens and cut there."]
     assert set(figures["length_normalisation"]["validation_scores"]) == {"0.0", "1.0"}
     assert "FearNet" in (tmp_path / "report.html").read_text()
     assert json.loads((out / "mle" / "evaluation.json").read_text())["scitldr"]["human"]["references"]["words"] > 5

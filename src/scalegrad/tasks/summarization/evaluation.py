@@ -9,7 +9,7 @@ from typing import Any
 
 from scalegrad.data.pairs import Pair
 from scalegrad.runs import Run, samples_name
-from scalegrad.tasks.summarization.formats import Format, format_for
+from scalegrad.tasks.summarization.formats import Cuts, Format, format_for
 from scalegrad.tasks.summarization.models import load_summarizer
 from scalegrad.tasks.summarization.scoring import human, score
 from scalegrad.tasks.summarization.selection import CHECKPOINT_RULE, DECODING_RULE, choose_beta
@@ -109,7 +109,7 @@ def evaluate(
         "checkpoint_rule": CHECKPOINT_RULE,
         "strategies": strategies,
         "seconds": seconds,
-        "notes": _notes(form, how),
+        "notes": _notes(form, test, how),
     }
     return results, texts
 
@@ -132,8 +132,11 @@ def intervals(figures: dict[str, Any]) -> dict[str, list[float]]:
     return {name: [value["low"], value["high"]] for name, value in figures.items() if isinstance(value, dict)}
 
 
-def _notes(form: Format, how: Evaluation) -> list[str]:
+def _notes(form: Format, test: Sequence[Pair], how: Evaluation) -> list[str]:
     """What a reader should know of these figures."""
+    form.cuts = Cuts()  # each article of the test set once, however often it was decoded
+    for pair in test:
+        form.source(pair)
     cut = form.cuts.sentence({"articles": form.limits()["articles"]})
     mover = "MoverScore-1 is of all-MiniLM-L6-v2, not of the paper's BERT: it does not compare with the paper's."
     return ([f"{cut}."] if cut else []) + ([mover] if how.mover else [])
