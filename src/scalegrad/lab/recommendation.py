@@ -20,7 +20,8 @@ class Recommendation:
 def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
     """Of the ScaleGrad models whose plain perplexity is at most `budget` above MLE's, the nearest to human repetition.
 
-    Repetition is Rep-1 of free-running text; where that was not measured, the mean of Rep/16, Rep/32 and Rep/128.
+    Of two equally near the cheaper. Repetition is Rep-1 of free-running text; where that was not measured, the mean of
+    Rep/16, Rep/32 and Rep/128.
 
     >>> rows = [System("MLE", {"ppl": 20.0, "rep_1": 0.6}, family="mle")]
     >>> rows += [System(f"SG γ={g}", {"ppl": p, "rep_1": r}, family="sg", strength=g)
@@ -44,14 +45,15 @@ def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
         cheapest = min(tried, key=lambda system: cost[system.label])
         return Recommendation(
             None,
-            f"No γ tried costs at most {budget:.0%} of MLE's perplexity: the cheapest, γ={cheapest.strength:g}, costs "
-            f"{cost[cheapest.label]:+.1%} ({_ppl(cheapest)} against {_ppl(base)}). Allow more, or try γ nearer to 1.",
+            f"No γ tried costs at most {100 * budget:g}% of MLE's perplexity: the cheapest, γ={cheapest.strength:g}, "
+            f"costs {cost[cheapest.label]:+.1%} ({_ppl(cheapest)} against {_ppl(base)}). Allow more, or try γ nearer "
+            "to 1.",
         )
-    chosen = min(within, key=lambda system: abs(values[system.label] - goal))
+    chosen = min(within, key=lambda system: (round(abs(values[system.label] - goal), 4), cost[system.label]))
     if abs(values[chosen.label] - goal) >= abs(own - goal):
         return Recommendation(
             None,
-            f"Stay with MLE: no γ tried within {budget:.0%} of its perplexity comes nearer to human text "
+            f"Stay with MLE: no γ tried within {100 * budget:g}% of its perplexity comes nearer to human text "
             f"({name} {_share(goal)}) than MLE itself ({_share(own)}); the nearest, γ={chosen.strength:g}, has "
             f"{_share(values[chosen.label])}.",
         )
@@ -59,7 +61,7 @@ def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
         chosen.strength,
         f"Take γ={chosen.strength:g}: its {name} of {_share(values[chosen.label])} is nearest to human text "
         f"({_share(goal)}) of the {len(within)} of {len(tried)} γ tried that cost at most "
-        f"{budget:.0%} of MLE's perplexity ({_ppl(chosen)} against {_ppl(base)}, {cost[chosen.label]:+.1%}; "
+        f"{100 * budget:g}% of MLE's perplexity ({_ppl(chosen)} against {_ppl(base)}, {cost[chosen.label]:+.1%}; "
         f"MLE's own {name}: {_share(own)}).",
     )
 

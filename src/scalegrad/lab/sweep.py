@@ -107,11 +107,10 @@ class Swept:
 
     def as_dict(self) -> dict[str, Any]:
         """Rows and recommendation as plain JSON values."""
-        kept = ("label", "kind", "family", "strength", "runs", "figures", "deviations")
         return {
             "corpus": self.comparison.corpus,
             "recommendation": asdict(self.recommendation),
-            "rows": [{name: getattr(row, name) for name in kept} for row in self.comparison.systems],
+            "rows": [row.as_dict() for row in self.comparison.systems],
             "notes": list(self.comparison.notes),
         }
 
@@ -138,7 +137,7 @@ def run_sweep(
     else:
         for done, job in enumerate(jobs):
             if progress:
-                progress(f"runs ({job.name})", done, len(jobs))
+                progress("runs", done, len(jobs))
             run_job(sweep, job, folder, corpus, progress)
     comparison = compare_runs(find_runs([folder / job.name for job in jobs]), corpus.name)
     found = recommend(comparison, budget)
@@ -227,9 +226,11 @@ def _in_parallel(
         for done, finished in enumerate(as_completed(waiting), start=1):
             try:
                 finished.result()
-            except Exception as error:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise type(error)(f"{waiting[finished].name}: {error}") from None
+            except (ValueError, OSError) as error:
+                raise ValueError(f"{waiting[finished].name}: {error}") from None
+            finally:
+                if finished.exception() is not None:
+                    pool.shutdown(wait=False, cancel_futures=True)
             if progress:
                 progress("runs", done, len(jobs))
 

@@ -51,7 +51,7 @@ class Example(NamedTuple):
 
 def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = "", said: Sequence[str] = ()) -> str:
     """The page as HTML. `extra_plots` come first; `said` are sentences to put under the headline before its own."""
-    jinja2 = need("jinja2", extra="measure")
+    jinja2 = need("jinja2", extra="report")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
@@ -63,7 +63,7 @@ def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = 
     names = [name for group in main.values() for name in group]
     further = further_columns(systems)
     pictures = [
-        (plot, need("markupsafe", extra="measure").Markup(inline_svg(plot.figure, plot.name, plot.caption)))
+        (plot, need("markupsafe", extra="report").Markup(inline_svg(plot.figure, plot.name, plot.caption)))
         for plot in (*extra_plots, *plots(comparison))
     ]
     html: str = environment.from_string(source).render(

@@ -44,6 +44,12 @@ class System:
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {self.kind!r}")
 
+    def as_dict(self) -> dict[str, Any]:
+        """The row as plain JSON values, without log, texts and settings."""
+        kept = ("label", "kind", "family", "strength", "runs")
+        figures = {"figures": dict(self.figures), "deviations": dict(self.deviations)}
+        return {name: getattr(self, name) for name in kept} | figures
+
 
 @dataclass(frozen=True)
 class Comparison:
