@@ -100,6 +100,14 @@ def test_a_gguf_file_is_the_model_it_was_made_from(llama, gguf_file):
     assert len(tokenizer(" the", add_special_tokens=False)["input_ids"]) == 1
 
 
+def test_a_gguf_model_can_be_saved_and_is_then_like_any_other(gguf_file, tmp_path):
+    model, _ = decoding.load(str(gguf_file), "cpu")
+    model.save_pretrained(tmp_path)
+    again = type(model).from_pretrained(tmp_path)
+    assert not hasattr(again.config, "quantization_config")
+    assert all(torch.equal(value, again.state_dict()[name]) for name, value in model.state_dict().items())
+
+
 def test_the_folder_of_one_gguf_file_and_its_tokenizer(gguf_file):
     model, tokenizer = decoding.load(str(gguf_file.parent), "cpu")
     assert model.config.num_hidden_layers == 2

@@ -15,7 +15,6 @@ import argparse
 import json
 import multiprocessing
 import shutil
-import tempfile
 import time
 import warnings
 from collections.abc import Sequence
@@ -24,13 +23,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scalegrad._extras import need
 from scalegrad.data.pairs import read_pairs
 from scalegrad.integrations.objective import Objective
 from scalegrad.runs import Run, samples_name
 from scalegrad.runs.atomic import write_json, write_lines
 from scalegrad.runs.environment import environment
 from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
+from scalegrad.tasks.summarization.models import load_summarizer
 from scalegrad.tasks.summarization.recipes import Recipe, abstracts, finetune, small
 from scalegrad.tasks.summarization.selection import ALPHAS, GAMMAS, best
 from scalegrad.tasks.summarization.training import Task, folder_name, train, train_selector
@@ -165,8 +164,9 @@ def run_news(arguments: argparse.Namespace, ledger: Ledger) -> None:
     """Each objective once: the pairs are split into training and validation, the test file is the test set."""
     work, model = _work(arguments), arguments.model
     _split_news(arguments.pairs, arguments.test, f"{work}/data", arguments.validation, arguments.limit)
-    if Path(model).suffix == ".gguf":
-        _from_gguf(model, f"{work}/model")
+    if Path(model).suffix == ".gguf":  # unpacked once for all processes
+        for part in load_summarizer(model, "cpu", "float32"):
+            part.save_pretrained(f"{work}/model")
         model = f"{work}/model"
     task = news_task(model, f"{work}/data", 0, arguments.quick)
     how = _how(arguments, task.recipe)
@@ -252,21 +252,6 @@ def _split_news(pairs: str, test: str, folder: str, validation: int, limit: int 
     for name, kept in parts.items():
         records = [{"id": p.id, "source": list(p.source), "references": list(p.references)} for p in kept]
         write_lines(Path(folder) / f"{name}.jsonl", records)
-
-
-def _from_gguf(file: str, folder: str) -> None:
-    """Weights of a GGUF file as a plain float32 model: transformers unpacks them but will not save them as they are."""
-    hf = need("transformers", extra="hf")
-    need("gguf", extra="hf")
-    path = Path(file)
-    packed = hf.AutoModelForCausalLM.from_pretrained(str(path.parent), gguf_file=path.name, dtype="float32")
-    config = hf.AutoConfig.from_pretrained(str(path.parent), gguf_file=path.name)
-    model = hf.AutoModelForCausalLM.from_config(config)
-    model.load_state_dict(packed.state_dict())
-    with tempfile.TemporaryDirectory(dir=Path(folder).parent) as unfinished:
-        model.save_pretrained(unfinished)
-        hf.AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name).save_pretrained(unfinished)
-        shutil.copytree(unfinished, folder, dirs_exist_ok=True)
 
 
 if __name__ == "__main__":
