@@ -8,15 +8,13 @@ import torch
 import transformers
 import trl
 from tests.integrations import tiny
-from tests.integrations.training import attached, weights
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tests.integrations.training import DESCENT, attached, weights
 
 from scalegrad import ScaleGradLoss
 from scalegrad.gamma import Linear
 from scalegrad.integrations import hf
 from scalegrad.integrations.trl import ScaleGradSFTTrainer
 
-WORDS = [f"w{i}" for i in range(tiny.VOCAB - 3)]
 TEMPLATE = (
     "{% for message in messages %}{% if message['role'] == 'assistant' %}{% generation %}{{ message['content'] }} "
     "{% endgeneration %}{% else %}{{ message['content'] }} {% endif %}{% endfor %}"
@@ -25,17 +23,13 @@ TEMPLATE = (
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    """A word a token: ids are 3 + the word's number."""
-    vocabulary = {word: i for i, word in enumerate(["<pad>", "<s>", "</s>", *WORDS])}
-    made = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>")
+    fast = tiny.tokenizer()
     fast.chat_template = TEMPLATE
     return fast
 
 
 def words(ids):
-    return " ".join(WORDS[i - 3] for i in ids.tolist())
+    return " ".join(tiny.WORDS[i - 3] for i in ids.tolist())
 
 
 def texts(count=4):
@@ -50,16 +44,9 @@ def sft(model, tokenizer, rows, folder, *, trainer=ScaleGradSFTTrainer, evaluate
         per_device_eval_batch_size=len(rows),
         max_steps=steps,
         learning_rate=0.5,
-        lr_scheduler_type="constant",
-        optim="sgd",
-        max_grad_norm=0.0,
-        logging_steps=1,
-        report_to=[],
-        save_strategy="no",
-        use_cpu=True,
         bf16=False,
         gradient_checkpointing=False,
-        disable_tqdm=True,
+        **DESCENT,
         **settings,
     )
     data = datasets.Dataset.from_list(rows)
@@ -89,7 +76,7 @@ def by_hand(name, rows, prompt=False):
 
 def with_end(text, masked=0):
     """Ids of a text as TRL makes them, with the end of sequence; the first `masked` labels are no targets."""
-    ids = torch.tensor([3 + WORDS.index(word) for word in text.split()] + [2])
+    ids = torch.tensor([3 + tiny.WORDS.index(word) for word in text.split()] + [2])
     labels = ids.clone()
     labels[:masked] = -100
     return {"input_ids": ids, "labels": labels}
