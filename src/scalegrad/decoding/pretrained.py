@@ -38,7 +38,18 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
     if info["missing_keys"]:
         some = ", ".join(sorted(info["missing_keys"])[:3])
         raise ValueError(f"model: {name} lacks {len(info['missing_keys'])} weights a language model needs ({some}, …)")
-    return _plain(model).to(place).eval(), tokenizer
+    if "gguf_file" in options:
+        _forget_quantisation(model)
+    return model.to(place).eval(), tokenizer
+
+
+def _forget_quantisation(model: Any) -> None:
+    """De-quantised weights are weights like any other; the library goes on calling the model quantised."""
+    quantizer = getattr(model, "hf_quantizer", None)
+    if quantizer is not None:
+        quantizer.remove_quantization_config(model)
+    for module in model.modules():
+        getattr(module, "config", model.config).__dict__.pop("_is_quantized", None)
 
 
 def load_tokenizer(name: str, trust_remote_code: bool = False) -> Any:
@@ -67,18 +78,6 @@ def _source(name: str, trust_remote_code: bool) -> tuple[str, dict[str, Any]]:
         raise ValueError(f"model: {name} is a file; expected a folder, a .gguf file or a hub name")
     need("gguf", extra="gguf")
     return str(file.parent), {**options, "gguf_file": file.name}
-
-
-def _plain(model: Any) -> Any:
-    """A model whose GGUF weights were de-quantised as one like any other: left marked, it could not be saved."""
-    quantizer = getattr(model, "hf_quantizer", None)
-    if quantizer is not None and quantizer.quantization_config.quant_method == "gguf":
-        model.hf_quantizer = None
-        for holder, name in ((model.config, "quantization_config"), (model, "quantization_method")):
-            if hasattr(holder, name):
-                delattr(holder, name)
-        model.is_quantized = False
-    return model
 
 
 @contextmanager
