@@ -37,7 +37,7 @@ def weights(model):
 
 
 def attached(name, loss, **options):
-    return hf.attach(tiny.model(name, **options.pop("changes", {})), loss, **options)
+    return hf.attach(tiny.model(name), loss, **options)
 
 
 def descend(model, batch, rate=0.5):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,7 +76,7 @@ def _refusals(name: str) -> Iterator[None]:
         yield
     except need("safetensors", extra="hf").SafetensorError as error:
         raise ValueError(f"model: the weights of {name} cannot be read ({error})") from None
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, KeyError, struct.error) as error:  # the last two: a broken GGUF file
         reason = " ".join(str(error).split(". ")[0].split())
         raise ValueError(f"model: {name} cannot be loaded as a language model ({reason})") from None
 

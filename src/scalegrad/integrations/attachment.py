@@ -136,10 +136,9 @@ class Attachment:
 
     def _on_head(self, head: LinearHead | LogitsHead, batch: Batch, options: Options) -> Tensor:
         loss, parts = self.loss.on_head(head, batch, options)
-        kept = batch.targets != options.ignore_index
-        tokens = kept.sum()
-        each = 1 / tokens.clamp(min=1)
-        self.parts = MeanParts(parts.nll.sum() * each, parts.seen_mass.sum() * each, tokens)
+        tokens = (batch.targets != options.ignore_index).sum()
+        some = tokens.clamp(min=1)
+        self.parts = MeanParts(parts.nll.sum() / some, parts.seen_mass.sum() / some, tokens)
         total: Tensor = loss
         return total
 
