@@ -15,23 +15,26 @@ import triton.language as tl
 from torch import Tensor
 
 from scalegrad.ops.rows import Losses, Objective, Rows
-from scalegrad.ops.triton_tiles import (
+from scalegrad.ops.triton_bits import (
     LIST,
+    bits_of,
+    first_change,
+    follow,
+    has_bit,
+    load_row,
+    load_tokens,
+    load_words,
+)
+from scalegrad.ops.triton_list import earlier_use, load_list
+from scalegrad.ops.triton_tiles import (
     LN2,
     LOG2E,
     LOWEST,
     UNITS,
     WIDTH,
-    bits_of,
-    first_change,
-    follow,
-    has_bit,
     head_slope,
-    load_change,
-    load_row,
     load_tile,
     load_unit,
-    load_words,
     skip_row,
     store_unit,
     through_head,
@@ -139,13 +142,13 @@ def _write_tile(
 def _scale_grad_kernel(
     logits, grad, stride, N, V, words_each,
     targets, strength, weight,
-    ids, ids_stride, line, begin, end, words,
+    ids, ids_stride, line, begin, end, words, earlier,
     out_loss, out_nll, out_mass, out_seen,
     smoothing,
-    SET: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr,
+    SET: tl.constexpr, LISTED: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr,
     SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
-    ROWS: tl.constexpr, ALIKE: tl.constexpr,
-    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
+    ROWS: tl.constexpr, ALIKE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
+    LIST: tl.constexpr, MOST: tl.constexpr,
 ):  # fmt: skip
     """Eq. 4–6. ALIKE: every so many rows start at the same place of an aligned group; a program takes such rows."""
     UNIT: tl.constexpr = G * WIDTH
@@ -154,8 +157,8 @@ def _scale_grad_kernel(
     first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
     words += program.to(tl.int64) * words_each
     old_line, old_begin, old_end = -1, 0, 0
-    k, row_line, row_begin, row_end = load_row(first_row, N, targets, line, begin, end, SET)
-    change = load_change(ids, ids_stride, row_line, row_begin, row_end, LIST) if SET else 0
+    k, row_line, row_begin, row_end = load_row(first_row, N, targets, line, begin, end, SET | LISTED)
+    change = load_tokens(ids + row_line.to(tl.int64) * ids_stride, row_begin, row_end, V, LIST) if SET else 0
     for r in tl.range(ROWS, disable_licm=True):  # hoisted invariants would cost registers, and these the rows at work
         n = first_row + r * ALIKE
         base = n.to(tl.int64) * stride
@@ -170,11 +173,15 @@ def _scale_grad_kernel(
             target_listed = False
             if SET:
                 follow(
-                    words, words, tl.full([], 0, tl.int32), ids, ids_stride, lead, row_line, row_begin, row_end,
-                    old_line, old_begin, old_end, change, False, G, WIDTH, UNITS, LIST,
+                    words, ids, ids_stride, lead, V, row_line, row_begin, row_end,
+                    old_line, old_begin, old_end, change, G, WIDTH, UNITS, LIST,
                 )  # fmt: skip
                 old_line, old_begin, old_end = row_line, row_begin, row_end
                 target_listed = has_bit(words, k + lead, G, WIDTH, UNITS)
+            if LISTED:
+                token = load_list(ids, earlier, ids_stride, row_line, row_begin, row_end, V, MOST)
+                x_list = through_head(tl.load(row + lead + token, mask=token >= 0, other=0.0), SOFTCAP, SCALE)
+                target_listed = tl.max((token == k).to(tl.int32)) > 0
             gamma = tl.load(strength + n)
             x_k = through_head(tl.load(row + lead + k), SOFTCAP, SCALE)
 
@@ -199,11 +206,13 @@ def _scale_grad_kernel(
                 )  # fmt: skip
             if SET:
                 first = first_change(next_line, next_begin, next_end, old_line, old_begin, old_end)
-                change = load_change(ids, ids_stride, next_line, first, next_end, LIST)
+                change = load_tokens(ids + next_line.to(tl.int64) * ids_stride, first, next_end, V, LIST)
             highest = tl.max(c)
             fade = tl.exp2(c - highest)
             all_mass = tl.sum(mass * fade)
             seen_mass = tl.sum(seen_sum * fade)
+            if LISTED:
+                seen_mass = tl.sum(tl.where(token >= 0, tl.exp2(tl.fma(x_list, LOG2E, -highest)), 0.0))
 
             # Eq. 4: novel tokens count γ times, discouraged ones once.
             seen = target_listed
@@ -223,6 +232,8 @@ def _scale_grad_kernel(
                     for i in range(full + 1):
                         word = load_words(words, i, G)
                         count += tl.sum((word >> tl.arange(0, 32)[None, :]) & 1, 1, keep_dims=True)
+                if LISTED:
+                    count = (token >= 0).to(tl.int32)
                 share = tl.sum(count) / V
                 novel = share if COMPLEMENT else 1 - share
                 to_mean = -tl.fma(tl.sum(plain) / V, LOG2E, -highest)
@@ -255,14 +266,20 @@ def _scale_grad_kernel(
                         row, grad_row, words, 0, lead, V, highest, on, off, floor,
                         True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                     )  # fmt: skip
-                tl.debug_barrier()  # the target's gradient is made once, in float32, over what its unit wrote
+                tl.debug_barrier()  # the gradients of list and target are written over what their units wrote
+                if LISTED:
+                    g_list = tl.exp2(tl.fma(x_list, LOG2E, -highest)) * on
+                    if SMOOTH:
+                        g_list -= floor
+                    g_list = head_slope(g_list, x_list, SOFTCAP, SCALE).to(grad.dtype.element_ty)
+                    tl.store(grad_row + lead + token, g_list, mask=(token >= 0) & (token != k))
                 g_k = tl.exp2(-to_target) * (k_scale / total * w) - (1 - smoothing) * w
                 if SMOOTH:
                     g_k -= floor
                 tl.store(grad_row + lead + k, head_slope(g_k, x_k, SOFTCAP, SCALE).to(grad.dtype.element_ty))
         elif SET:
             first = first_change(next_line, next_begin, next_end, old_line, old_begin, old_end)
-            change = load_change(ids, ids_stride, next_line, first, next_end, LIST)
+            change = load_tokens(ids + next_line.to(tl.int64) * ids_stride, first, next_end, V, LIST)
         k, row_line, row_begin, row_end = next_k, next_line, next_begin, next_end
 
 
@@ -282,14 +299,17 @@ def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obj
         return losses
     stride = logits.stride(0) if n > 1 else vocab
     has_set = members.ids.shape[1] > 0
+    most = triton.next_power_of_2(max(1, members.ids.shape[1]))
+    listed = has_set and most <= MOST_LISTED and not members.complement and not members.own_lines
+    has_bits = has_set and not listed
     if not has_set:  # nothing is discouraged, or all is: cross-entropy
         rows = rows._replace(strength=torch.ones_like(rows.strength))
     alike = WIDTH // math.gcd(stride, WIDTH)
-    rows_each = ROWS if has_set else 1
+    rows_each = ROWS if has_bits else 1
     programs = triton.cdiv(n, rows_each * alike) * alike
     group = 32 * WARPS
     words_each = ((vocab + WIDTH - 1) // (group * WIDTH * UNITS) + 1) * group
-    words = torch.zeros(programs * words_each if has_set else 1, dtype=torch.int32, device=logits.device)
+    words = torch.zeros(programs * words_each if has_bits else 1, dtype=torch.int32, device=logits.device)
     loss, nll, mass = (torch.empty(n, dtype=torch.float32, device=logits.device) for _ in range(3))
     out = Losses(loss, nll, mass, torch.empty(n, dtype=torch.bool, device=logits.device))
     if n == 0:
@@ -299,23 +319,20 @@ def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obj
         logits, logits if grad is None else grad, stride, n, vocab, words_each,
         *(column.contiguous() for column in rows),
         ids, ids.stride(0), members.line.contiguous(), members.begin.contiguous(), members.end.contiguous(), words,
+        earlier_use(ids, ids.shape[1]) if listed else words,
     )  # fmt: skip
     constants = {
         "SMOOTH": objective.label_smoothing > 0, "GRAD": grad is not None,
         "SOFTCAP": objective.softcap or 0.0, "SCALE": objective.logit_scale or 1.0,
         "ROWS": rows_each, "ALIKE": alike, "G": group, "WIDTH": WIDTH, "UNITS": UNITS, "LIST": LIST,
-        "num_warps": WARPS,
+        "LISTED": listed, "MOST": most if listed else 1, "num_warps": WARPS,
     }  # fmt: skip
     if has_set:
         constants["maxnreg"] = REGS
     if objective.name == "unlikelihood" and has_set:
-        most = triton.next_power_of_2(ids.shape[1])
-        listed = most <= MOST_LISTED
-        listing = torch.empty(programs * most if listed else 1, dtype=torch.int32, device=logits.device)
-        constants |= {"LISTED": listed, "MOST": most if listed else 1}
-        unlikelihood_kernel[(programs,)](*tensors, listing, *out, objective.label_smoothing, **constants)
+        unlikelihood_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     else:
-        constants |= {"SET": has_set, "COMPLEMENT": has_set and members.complement}
+        constants |= {"SET": has_bits, "COMPLEMENT": has_set and members.complement}
         _scale_grad_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     if not has_set and members.complement:
         out.seen_mass.copy_(rows.targets >= 0)

@@ -9,21 +9,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from scalegrad.ops.triton_bits import bits_of, first_change, flip, follow, has_bit, load_tokens, load_words
+from scalegrad.ops.triton_list import load_list
 from scalegrad.ops.triton_tiles import (
     LN2,
     LOG2E,
     LOWEST,
-    bits_of,
-    first_change,
-    follow,
-    has_bit,
     head_slope,
-    load_change,
-    load_list,
     load_tile,
     load_unit,
-    load_words,
-    place_of,
     skip_row,
     store_unit,
     through_head,
@@ -140,21 +134,10 @@ def _write_tile(
 
 
 @triton.jit
-def _flip(words, column, SET: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr):
-    """Set or clear the bit of one column."""
-    word, bit = place_of(column, G, WIDTH, UNITS)
-    mask = tl.full([], 1, tl.int32) << bit
-    old = tl.load(words + word, cache_modifier=".cg")
-    tl.debug_barrier()
-    tl.store(words + word, old | mask if SET else old & ~mask)
-    tl.debug_barrier()
-
-
-@triton.jit
 def unlikelihood_kernel(
     logits, grad, stride, N, V, words_each,
     targets, strength, weight,
-    ids, ids_stride, line, begin, end, words, listing,
+    ids, ids_stride, line, begin, end, words, earlier,
     out_loss, out_nll, out_mass, out_seen,
     smoothing,
     LISTED: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
@@ -167,8 +150,6 @@ def unlikelihood_kernel(
     program = tl.program_id(0)
     first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
     words += program.to(tl.int64) * words_each
-    listing += program.to(tl.int64) * MOST
-    count = tl.full([], 0, tl.int32)
     old_line, old_begin, old_end = -1, 0, 0
     for r in tl.range(ROWS, disable_licm=True):
         n = first_row + r * ALIKE
@@ -185,15 +166,20 @@ def unlikelihood_kernel(
                 new_line = tl.load(line + n).to(tl.int32)
                 new_begin = tl.load(begin + n).to(tl.int32)
                 new_end = tl.load(end + n).to(tl.int32)
-                first = first_change(new_line, new_begin, new_end, old_line, old_begin, old_end)
-                change = load_change(ids, ids_stride, new_line, first, new_end, LIST)
-                count = follow(
-                    words, listing, count, ids, ids_stride, lead, new_line, new_begin, new_end,
-                    old_line, old_begin, old_end, change, LISTED, G, WIDTH, UNITS, LIST,
-                )  # fmt: skip
-                old_line, old_begin, old_end = new_line, new_begin, new_end
                 k_column = k + lead
-                k_seen = has_bit(words, k_column, G, WIDTH, UNITS)
+                if LISTED:
+                    token = load_list(ids, earlier, ids_stride, new_line, new_begin, new_end, V, MOST)
+                    x_list = through_head(tl.load(row + lead + token, mask=token >= 0, other=0.0), SOFTCAP, SCALE)
+                    k_seen = tl.max((token == k).to(tl.int32)) > 0
+                else:
+                    first = first_change(new_line, new_begin, new_end, old_line, old_begin, old_end)
+                    change = load_tokens(ids + new_line.to(tl.int64) * ids_stride, first, new_end, V, LIST)
+                    follow(
+                        words, ids, ids_stride, lead, V, new_line, new_begin, new_end,
+                        old_line, old_begin, old_end, change, G, WIDTH, UNITS, LIST,
+                    )  # fmt: skip
+                    old_line, old_begin, old_end = new_line, new_begin, new_end
+                    k_seen = has_bit(words, k_column, G, WIDTH, UNITS)
                 x_k = through_head(tl.load(row + k_column), SOFTCAP, SCALE)
                 alpha = tl.load(strength + n)
 
@@ -233,8 +219,6 @@ def unlikelihood_kernel(
 
                 # The negatives are C without the target; the top is counted apart.
                 if LISTED:
-                    token = load_list(listing, count, MOST)
-                    x_list = through_head(tl.load(row + lead + token, mask=token >= 0, other=0.0), SOFTCAP, SCALE)
                     top_negative = (tl.max((token + lead == top_column).to(tl.int32)) > 0) & (k_column != top_column)
                     e_list = tl.exp2(tl.fma(x_list, LOG2E, -second))
                     is_negative = (token >= 0) & (token != k) & (token + lead != top_column)
@@ -244,10 +228,10 @@ def unlikelihood_kernel(
                 else:
                     # The bits of target and top are cleared while tiles are summed and written.
                     if k_seen:
-                        _flip(words, k_column, False, G, WIDTH, UNITS)
+                        flip(words, k_column, False, G, WIDTH, UNITS)
                     top_negative = has_bit(words, top_column, G, WIDTH, UNITS)
                     if top_negative:
-                        _flip(words, top_column, False, G, WIDTH, UNITS)
+                        flip(words, top_column, False, G, WIDTH, UNITS)
                     tl.debug_barrier()
                     odds = tl.zeros([G, 1], tl.float32)
                     log_rest, mass = odds, odds
@@ -330,6 +314,6 @@ def unlikelihood_kernel(
                 tl.debug_barrier()
                 if not LISTED:
                     if k_seen:
-                        _flip(words, k_column, True, G, WIDTH, UNITS)
+                        flip(words, k_column, True, G, WIDTH, UNITS)
                     if top_negative:
-                        _flip(words, top_column, True, G, WIDTH, UNITS)
+                        flip(words, top_column, True, G, WIDTH, UNITS)
