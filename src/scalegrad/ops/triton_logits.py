@@ -33,8 +33,9 @@ from scalegrad.ops.triton_tiles import (
     UNITS,
     WIDTH,
     head_slope,
-    load_tile,
     load_unit,
+    open_tile,
+    read_tile,
     skip_row,
     store_unit,
     through_head,
@@ -45,6 +46,9 @@ from scalegrad.sets import Members
 WARPS = 16
 REGS = 64  # of a thread, with a set: more would leave fewer rows at work
 ROWS = 16  # a program's; its bits then take 1/256 of the logits' memory in half precision
+KEEP = 0
+ALWAYS = False
+WHOLE_TAIL = None
 MOST_LISTED = 2048  # places of a list up to which unlikelihood writes down its distinct tokens and looks at them alone
 
 
@@ -65,16 +69,14 @@ def _add_unit(
 
 @triton.jit
 def _add_tile(
-    row, words, i, lead, V, c, mass, seen_sum, plain,
+    x0, x1, x2, x3, words, i, lead, V, c, mass, seen_sum, plain,
     EDGE: tl.constexpr, SET: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr,
     SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
-    """Add a tile to each thread's sums, which are relative to its own running maximum 2^c."""
-    UNIT: tl.constexpr = G * WIDTH
-    at = i * (UNIT * UNITS)
+    """Add a tile that was read to each thread's sums, which are relative to its own running maximum 2^c."""
     word = load_words(words, i, G) if SET else 0
-    x0, x1, x2, x3 = load_tile(row, at, lead, V, True, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x0, x1, x2, x3 = open_tile(x0, x1, x2, x3, i * (G * WIDTH * UNITS), lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
     top = tl.max(tl.maximum(tl.maximum(x0, x1), tl.maximum(x2, x3)), 1, keep_dims=True)
     higher = tl.maximum(c, top * LOG2E)
     fade = tl.exp2(c - higher)
@@ -119,7 +121,7 @@ def _write_unit(
 
 @triton.jit
 def _write_tile(
-    row, grad, words, i, lead, V, c, on, off, floor,
+    x0, x1, x2, x3, grad, words, i, lead, V, c, on, off, floor,
     EDGE: tl.constexpr, SET: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
@@ -127,7 +129,7 @@ def _write_tile(
     UNIT: tl.constexpr = G * WIDTH
     at = i * (UNIT * UNITS)
     word = load_words(words, i, G) if SET else 0
-    x0, x1, x2, x3 = load_tile(row, at, lead, V, False, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x0, x1, x2, x3 = open_tile(x0, x1, x2, x3, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
     _write_unit(grad, at, lead, V, x0, c, word, 0, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
     _write_unit(grad, at + UNIT, lead, V, x1, c, word, 1, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
     _write_unit(
@@ -148,7 +150,7 @@ def _scale_grad_kernel(
     SET: tl.constexpr, LISTED: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr,
     SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     ROWS: tl.constexpr, ALIKE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
-    LIST: tl.constexpr, MOST: tl.constexpr,
+    LIST: tl.constexpr, MOST: tl.constexpr, KEEP: tl.constexpr, WHOLE_TAIL: tl.constexpr,
 ):  # fmt: skip
     """Eq. 4–6. ALIKE: every so many rows start at the same place of an aligned group; a program takes such rows."""
     UNIT: tl.constexpr = G * WIDTH
@@ -190,20 +192,39 @@ def _scale_grad_kernel(
             mass = tl.zeros([G, 1], tl.float32)
             seen_sum, plain = mass, mass
             if full > 0:
+                x0, x1, x2, x3 = read_tile(row, 0, lead, V, True, True, G, WIDTH)
                 c, mass, seen_sum, plain = _add_tile(
-                    row, words, 0, lead, V, c, mass, seen_sum, plain,
+                    x0, x1, x2, x3, words, 0, lead, V, c, mass, seen_sum, plain,
                     True, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                 )  # fmt: skip
-            for i in range(1, full):
+            for i in range(1, full - KEEP):
+                x0, x1, x2, x3 = read_tile(row, i * TILE, lead, V, True, False, G, WIDTH)
                 c, mass, seen_sum, plain = _add_tile(
-                    row, words, i, lead, V, c, mass, seen_sum, plain,
+                    x0, x1, x2, x3, words, i, lead, V, c, mass, seen_sum, plain,
                     False, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                 )  # fmt: skip
-            for at in range(full * TILE, lead + V, UNIT):
-                c, mass, seen_sum, plain = _add_tail(
-                    row, words, at, full, lead, V, c, mass, seen_sum, plain,
-                    SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                )  # fmt: skip
+            if WHOLE_TAIL:
+                if lead + V > full * TILE:
+                    x0, x1, x2, x3 = read_tile(row, full * TILE, lead, V, True, True, G, WIDTH)
+                    c, mass, seen_sum, plain = _add_tile(
+                        x0, x1, x2, x3, words, full, lead, V, c, mass, seen_sum, plain,
+                        True, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    )  # fmt: skip
+            else:
+                for at in range(full * TILE, lead + V, UNIT):
+                    c, mass, seen_sum, plain = _add_tail(
+                        row, words, at, full, lead, V, c, mass, seen_sum, plain,
+                        SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    )  # fmt: skip
+            if KEEP:
+                y0 = tl.zeros([G, WIDTH], logits.dtype.element_ty)
+                y1, y2, y3 = y0, y0, y0
+                if full > 1:
+                    y0, y1, y2, y3 = read_tile(row, (full - 1) * TILE, lead, V, False, False, G, WIDTH)
+                    c, mass, seen_sum, plain = _add_tile(
+                        y0, y1, y2, y3, words, full - 1, lead, V, c, mass, seen_sum, plain,
+                        False, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    )  # fmt: skip
             if SET:
                 first = first_change(next_line, next_begin, next_end, old_line, old_begin, old_end)
                 change = load_tokens(ids + next_line.to(tl.int64) * ids_stride, first, next_end, V, LIST)
@@ -249,21 +270,37 @@ def _scale_grad_kernel(
                 on = list_scale / total * w
                 off = rest_scale / total * w
                 floor = smoothing / V * w
-                for at in range(full * TILE, lead + V, UNIT):
-                    word = load_words(words, full, G) if SET else 0
-                    x = load_unit(row, at, lead, V, False, True, SOFTCAP, SCALE, G, WIDTH)
-                    _write_unit(
-                        grad_row, at, lead, V, x, highest, word, (at // UNIT) % UNITS, on, off, floor,
-                        True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
-                    )  # fmt: skip
-                for i in range(1, full):  # backwards: what was read last is still near
+                if KEEP:
+                    if full > 1:
+                        _write_tile(
+                            y0, y1, y2, y3, grad_row, words, full - 1, lead, V, highest, on, off, floor,
+                            False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                        )  # fmt: skip
+                if WHOLE_TAIL:
+                    if lead + V > full * TILE:
+                        x0, x1, x2, x3 = read_tile(row, full * TILE, lead, V, False, True, G, WIDTH)
+                        _write_tile(
+                            x0, x1, x2, x3, grad_row, words, full, lead, V, highest, on, off, floor,
+                            True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                        )  # fmt: skip
+                else:
+                    for at in range(full * TILE, lead + V, UNIT):
+                        word = load_words(words, full, G) if SET else 0
+                        x = load_unit(row, at, lead, V, False, True, SOFTCAP, SCALE, G, WIDTH)
+                        _write_unit(
+                            grad_row, at, lead, V, x, highest, word, (at // UNIT) % UNITS, on, off, floor,
+                            True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
+                        )  # fmt: skip
+                for i in range(1 + KEEP, full):  # backwards: what was read last is still near
+                    x0, x1, x2, x3 = read_tile(row, (full - i) * TILE, lead, V, False, False, G, WIDTH)
                     _write_tile(
-                        row, grad_row, words, full - i, lead, V, highest, on, off, floor,
+                        x0, x1, x2, x3, grad_row, words, full - i, lead, V, highest, on, off, floor,
                         False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                     )  # fmt: skip
                 if full > 0:
+                    x0, x1, x2, x3 = read_tile(row, 0, lead, V, False, True, G, WIDTH)
                     _write_tile(
-                        row, grad_row, words, 0, lead, V, highest, on, off, floor,
+                        x0, x1, x2, x3, grad_row, words, 0, lead, V, highest, on, off, floor,
                         True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                     )  # fmt: skip
                 tl.debug_barrier()  # the gradients of list and target are written over what their units wrote
@@ -327,11 +364,13 @@ def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obj
         "ROWS": rows_each, "ALIKE": alike, "G": group, "WIDTH": WIDTH, "UNITS": UNITS, "LIST": LIST,
         "LISTED": listed, "MOST": most if listed else 1, "num_warps": WARPS,
     }  # fmt: skip
-    if has_set:
+    if REGS and (has_set or ALWAYS):
         constants["maxnreg"] = REGS
     if objective.name == "unlikelihood" and has_set:
         unlikelihood_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     else:
+        rest = vocab % (group * WIDTH * UNITS)
+        constants |= {"KEEP": KEEP, "WHOLE_TAIL": rest > group * WIDTH if WHOLE_TAIL is None else WHOLE_TAIL}
         constants |= {"SET": has_bits, "COMPLEMENT": has_set and members.complement}
         _scale_grad_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     if not has_set and members.complement:

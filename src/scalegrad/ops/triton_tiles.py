@@ -29,12 +29,8 @@ def unit_columns(G: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def load_unit(
-    row, at, lead, V,
-    AGAIN: tl.constexpr, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
-    G: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
-    """Logits of the unit that starts at column `at`, after the model's head; LOWEST outside the row.
+def read_unit(row, at, lead, V, AGAIN: tl.constexpr, EDGE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
+    """[G, WIDTH] the unit that starts at column `at`, as it lies in memory.
 
     AGAIN: the row will be read once more, so the cache should keep it.
 
@@ -44,11 +40,54 @@ def load_unit(
     columns = at + unit_columns(G, WIDTH)
     keep: tl.constexpr = "evict_last" if AGAIN else "evict_first"
     if not EDGE:
-        return through_head(tl.load(row + columns, eviction_policy=keep), SOFTCAP, SCALE)
+        return tl.load(row + columns, eviction_policy=keep)
     group = at + tl.arange(0, G)[:, None] * WIDTH
     touches = (group + (WIDTH - 1) >= lead) & (group < lead + V)
-    x = through_head(tl.load(row + columns, mask=touches, other=0.0, eviction_policy=keep), SOFTCAP, SCALE)
-    return tl.where((columns >= lead) & (columns < lead + V), x, LOWEST)
+    return tl.load(row + columns, mask=touches, other=0.0, eviction_policy=keep)
+
+
+@triton.jit
+def open_unit(
+    x, at, lead, V, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr
+):
+    """Logits of a unit that was read, after the model's head, in float32; LOWEST outside the row."""
+    x = through_head(x, SOFTCAP, SCALE)
+    if EDGE:
+        columns = at + unit_columns(G, WIDTH)
+        x = tl.where((columns >= lead) & (columns < lead + V), x, LOWEST)
+    return x
+
+
+@triton.jit
+def load_unit(
+    row, at, lead, V,
+    AGAIN: tl.constexpr, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Both: `open_unit` of `read_unit`."""
+    return open_unit(read_unit(row, at, lead, V, AGAIN, EDGE, G, WIDTH), at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+
+
+@triton.jit
+def read_tile(row, at, lead, V, AGAIN: tl.constexpr, EDGE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
+    """The four units of a tile: four reads under way before the first is used."""
+    x0 = read_unit(row, at, lead, V, AGAIN, EDGE, G, WIDTH)
+    x1 = read_unit(row, at + G * WIDTH, lead, V, AGAIN, EDGE, G, WIDTH)
+    x2 = read_unit(row, at + 2 * G * WIDTH, lead, V, AGAIN, EDGE, G, WIDTH)
+    x3 = read_unit(row, at + 3 * G * WIDTH, lead, V, AGAIN, EDGE, G, WIDTH)
+    return x0, x1, x2, x3
+
+
+@triton.jit
+def open_tile(
+    x0, x1, x2, x3, at, lead, V,
+    EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    x0 = open_unit(x0, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x1 = open_unit(x1, at + G * WIDTH, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x2 = open_unit(x2, at + 2 * G * WIDTH, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x3 = open_unit(x3, at + 3 * G * WIDTH, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    return x0, x1, x2, x3
 
 
 @triton.jit
@@ -57,13 +96,9 @@ def load_tile(
     AGAIN: tl.constexpr, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """The four units of a tile: four reads under way before the first is used."""
-    UNIT: tl.constexpr = G * WIDTH
-    x0 = load_unit(row, at, lead, V, AGAIN, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    x1 = load_unit(row, at + UNIT, lead, V, AGAIN, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    x2 = load_unit(row, at + 2 * UNIT, lead, V, AGAIN, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    x3 = load_unit(row, at + 3 * UNIT, lead, V, AGAIN, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    return x0, x1, x2, x3
+    """Both: `open_tile` of `read_tile`."""
+    x0, x1, x2, x3 = read_tile(row, at, lead, V, AGAIN, EDGE, G, WIDTH)
+    return open_tile(x0, x1, x2, x3, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
 
 
 @triton.jit
