@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Unpack
 
+import torch
 from torch import Tensor, nn
 
 from scalegrad.functional.heads import Head, LinearHead, LogitsHead
@@ -45,9 +46,11 @@ class _TokenLoss(nn.Module):
         source: Tensor | None = None,
         segments: Tensor | None = None,
         num_items: int | Tensor | None = None,
+        accum_dtype: torch.dtype | None = None,
     ) -> Loss:
         """Hidden states [..., T, D] and the output layer's weight [V, D] to the loss, the logits never whole."""
-        return self._loss(LinearHead.of(hidden, weight, bias), Batch(targets, context, source, segments, num_items))
+        head = LinearHead.of(hidden, weight, bias, accum_dtype)
+        return self._loss(head, Batch(targets, context, source, segments, num_items))
 
     def _loss(self, head: Head, batch: Batch) -> Loss:
         raise NotImplementedError

@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-LIST = 256  # ids looked at together when the bits change
+LIST = 512  # ids looked at together when the bits change: one a thread
 
 
 @triton.jit
@@ -50,9 +50,10 @@ def flip(words, column, SET: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr,
 
 
 @triton.jit
-def load_row(n, N, targets, line, begin, end, SET: tl.constexpr):
-    """Row n's target (−1 ignored, −2 beyond the last row) and the range of its list."""
-    k = tl.load(targets + n, mask=n < N, other=-2).to(tl.int32)
+def load_row(n, N, V, targets, line, begin, end, SET: tl.constexpr):
+    """Row n's target (−1 ignored, −2 beyond the last row, −3 no token of the vocabulary) and the range of its list."""
+    k = tl.load(targets + n, mask=n < N, other=-2)
+    k = tl.where(k < V, k, -3).to(tl.int32)
     if SET:
         return (
             k,
@@ -109,7 +110,7 @@ def follow(
         _clear(words, ids + old_line.to(tl.int64) * ids_stride, lead, V, old_begin, old_end, G, WIDTH, UNITS, LIST)
         tl.debug_barrier()
     _mark(words, change, lead, G, WIDTH, UNITS, LIST)
-    for start in range(first + LIST, end, LIST):
-        more = load_tokens(ids + line.to(tl.int64) * ids_stride, start, end, V, LIST)
-        _mark(words, more, lead, G, WIDTH, UNITS, LIST)
+    for start in range(first + LIST, end, 4 * LIST):  # a long way: more at a time
+        more = load_tokens(ids + line.to(tl.int64) * ids_stride, start, end, V, 4 * LIST)
+        _mark(words, more, lead, G, WIDTH, UNITS, 4 * LIST)
     tl.debug_barrier()

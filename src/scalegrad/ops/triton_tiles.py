@@ -1,7 +1,8 @@
-"""What the kernels share: a row of logits as tiles, and one bit a token for what is discouraged.
+"""What the kernels share: a row of logits as tiles, and the model's head.
 
 A thread reads `WIDTH` neighbouring columns at once, 16 bytes of half precision. All threads together read a *unit*;
-four units are a *tile*, so that four reads are under way at a time, and the 32 bits of a thread's columns are one word.
+four units are a *tile*, so that four reads are under way at a time, and the bits of a thread's columns
+(`triton_bits`) are one word of 32.
 
 A row of an odd vocabulary (50,257) starts at an odd address, where wide reads are impossible. So the start moves back
 to the last address that allows them, `lead` columns before the row, and everything is counted from there: columns,
@@ -19,7 +20,10 @@ LOWEST = tl.constexpr(-1e30)  # below any logit that matters, and finite: differ
 
 WIDTH = 8
 UNITS = 4
-LIST = 256  # ids looked at together when the bits change
+
+# Where a unit or tile lies: within the row; where the row starts and does not end; where it may do both. RAGGED is END
+# for rows that do not all end with a group.
+INNER, START, END, RAGGED = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 
 
 @triton.jit
@@ -29,21 +33,30 @@ def unit_columns(G: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def read_unit(row, at, lead, V, AGAIN: tl.constexpr, EDGE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
+def read_unit(row, at, lead, V, room, AGAIN: tl.constexpr, EDGE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
     """[G, WIDTH] the unit that starts at column `at`, as it lies in memory.
 
     AGAIN: the row will be read once more, so the cache should keep it.
 
-    At an edge a thread reads its whole group if any column of it belongs to the row: an aligned group never leaves the
-    memory that the row is in, and a mask by groups keeps the read wide.
+    At an edge (`START`, `END`, `RAGGED`) a thread reads its whole group if any column of it belongs to the row: a mask
+    by groups keeps the read wide. Where rows do not end with a group, the last group of the last row may reach beyond
+    the memory, `room` columns from `row` on; it is read column by column.
     """
     columns = at + unit_columns(G, WIDTH)
     keep: tl.constexpr = "evict_last" if AGAIN else "evict_first"
-    if not EDGE:
+    if EDGE == INNER:
         return tl.load(row + columns, eviction_policy=keep)
     group = at + tl.arange(0, G)[:, None] * WIDTH
-    touches = (group + (WIDTH - 1) >= lead) & (group < lead + V)
-    return tl.load(row + columns, mask=touches, other=0.0, eviction_policy=keep)
+    touches = group + (WIDTH - 1) >= lead
+    if EDGE != START:
+        touches = touches & (group < lead + V)
+    if EDGE != RAGGED:
+        return tl.load(row + columns, mask=touches, other=0.0, eviction_policy=keep)
+    inside = group + WIDTH <= room
+    x = tl.load(row + columns, mask=touches & inside, other=0.0, eviction_policy=keep)
+    if (at < room) & (at + G * WIDTH > room):
+        x = tl.where(inside, x, tl.load(row + columns, mask=(columns < lead + V) & (inside == 0), other=0.0))
+    return x
 
 
 @triton.jit
@@ -52,29 +65,33 @@ def open_unit(
 ):
     """Logits of a unit that was read, after the model's head, in float32; LOWEST outside the row."""
     x = through_head(x, SOFTCAP, SCALE)
-    if EDGE:
+    if EDGE != INNER:
         columns = at + unit_columns(G, WIDTH)
-        x = tl.where((columns >= lead) & (columns < lead + V), x, LOWEST)
+        inside = columns >= lead
+        if EDGE != START:
+            inside = inside & (columns < lead + V)
+        x = tl.where(inside, x, LOWEST)
     return x
 
 
 @triton.jit
 def load_unit(
-    row, at, lead, V,
+    row, at, lead, V, room,
     AGAIN: tl.constexpr, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Both: `open_unit` of `read_unit`."""
-    return open_unit(read_unit(row, at, lead, V, AGAIN, EDGE, G, WIDTH), at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x = read_unit(row, at, lead, V, room, AGAIN, EDGE, G, WIDTH)
+    return open_unit(x, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
 
 
 @triton.jit
-def read_tile(row, at, lead, V, AGAIN: tl.constexpr, EDGE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
+def read_tile(row, at, lead, V, room, AGAIN: tl.constexpr, EDGE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
     """The four units of a tile: four reads under way before the first is used."""
-    x0 = read_unit(row, at, lead, V, AGAIN, EDGE, G, WIDTH)
-    x1 = read_unit(row, at + G * WIDTH, lead, V, AGAIN, EDGE, G, WIDTH)
-    x2 = read_unit(row, at + 2 * G * WIDTH, lead, V, AGAIN, EDGE, G, WIDTH)
-    x3 = read_unit(row, at + 3 * G * WIDTH, lead, V, AGAIN, EDGE, G, WIDTH)
+    x0 = read_unit(row, at, lead, V, room, AGAIN, EDGE, G, WIDTH)
+    x1 = read_unit(row, at + G * WIDTH, lead, V, room, AGAIN, EDGE, G, WIDTH)
+    x2 = read_unit(row, at + 2 * G * WIDTH, lead, V, room, AGAIN, EDGE, G, WIDTH)
+    x3 = read_unit(row, at + 3 * G * WIDTH, lead, V, room, AGAIN, EDGE, G, WIDTH)
     return x0, x1, x2, x3
 
 
@@ -92,12 +109,12 @@ def open_tile(
 
 @triton.jit
 def load_tile(
-    row, at, lead, V,
+    row, at, lead, V, room,
     AGAIN: tl.constexpr, EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Both: `open_tile` of `read_tile`."""
-    x0, x1, x2, x3 = read_tile(row, at, lead, V, AGAIN, EDGE, G, WIDTH)
+    x0, x1, x2, x3 = read_tile(row, at, lead, V, room, AGAIN, EDGE, G, WIDTH)
     return open_tile(x0, x1, x2, x3, at, lead, V, EDGE, SOFTCAP, SCALE, G, WIDTH)
 
 
@@ -106,8 +123,13 @@ def store_unit(row, at, lead, V, value, EDGE: tl.constexpr, G: tl.constexpr, WID
     """Write the columns that belong to the row: whole groups wide, the one or two at the ends one by one."""
     columns = at + unit_columns(G, WIDTH)
     value = value.to(row.dtype.element_ty)
-    if not EDGE:
+    if EDGE == INNER:
         tl.store(row + columns, value)
+    elif EDGE == START:
+        whole = at + tl.arange(0, G)[:, None] * WIDTH >= lead
+        tl.store(row + columns, value, mask=whole)
+        if at < lead:
+            tl.store(row + columns, value, mask=(columns >= lead) & (whole == 0))
     else:
         group = at + tl.arange(0, G)[:, None] * WIDTH
         whole = (group >= lead) & (group + WIDTH <= lead + V)
@@ -117,15 +139,16 @@ def store_unit(row, at, lead, V, value, EDGE: tl.constexpr, G: tl.constexpr, WID
 
 
 @triton.jit
-def skip_row(loss, nll, mass, seen, grad, lead, V, GRAD: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
-    """An ignored row: zeros in all that is written of it."""
-    tl.store(loss, 0.0)
-    tl.store(nll, 0.0)
-    tl.store(mass, 0.0)
+def skip_row(k, loss, nll, mass, seen, grad, lead, V, GRAD: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr):
+    """An ignored row: zeros in all that is written of it; NaN where the target k is no token, so that it is noticed."""
+    value = tl.where(k == -1, 0.0, float("nan"))
+    tl.store(loss, value)
+    tl.store(nll, value)
+    tl.store(mass, value)
     tl.store(seen, False)
     if GRAD:
         for at in range(0, lead + V, G * WIDTH):
-            store_unit(grad, at, lead, V, tl.zeros([G, WIDTH], tl.float32), True, G, WIDTH)
+            store_unit(grad, at, lead, V, tl.zeros([G, WIDTH], tl.float32) + value, END, G, WIDTH)
 
 
 @triton.jit
