@@ -20,7 +20,7 @@ from tests.ops import kernel_checks, kernel_gpu, kernel_linear, kernel_memory
 ROOT = Path(__file__).parents[2]
 LOGITS = ("vocabularies", "sets", "settings", "sizes", "extremes", "leads", "nan")
 MEMORY = ("views", "writes", "ranges", "lengths", "no_token", "scaling")
-SIZES, GRAPHS = ("practice", "documents", "steady", "memory"), ("waiting", "compiled", "twice")
+SIZES, GRAPHS = ("practice", "documents", "steady", "memory"), ("waiting", "captured", "compiled", "twice")
 CHECKS = {
     **{name: getattr(kernel_checks, name) for name in LOGITS},
     **{name: getattr(kernel_memory, name) for name in MEMORY},

@@ -59,9 +59,10 @@ def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obj
     words_each = ((vocab + WIDTH - 1) // tile + 1) * group
     ids = members.ids.contiguous()
     words = torch.zeros(programs * words_each, dtype=torch.int32, device=logits.device) if has_bits else ids
-    limit = logits.untyped_storage().nbytes() // logits.element_size() - logits.storage_offset()
+    held = logits.untyped_storage().nbytes() // logits.element_size() - logits.storage_offset()
+    last_room = min(held - (n - 1) * stride // WIDTH * WIDTH, 1 << 30)
     tensors = (
-        logits, logits if grad is None else grad, stride, limit, n, vocab, words_each,
+        logits, logits if grad is None else grad, stride, n, vocab, last_room, words_each,
         *(column.contiguous() for column in rows),
         ids, ids.stride(0), members.line.contiguous(), members.begin.contiguous(), members.end.contiguous(), words,
         _repeats(ids, members, vocab) if listed else ids,
@@ -100,7 +101,7 @@ def _repeats(ids: Tensor, members: Members, vocab: int) -> Tensor:
 def _rows_each(n: int, width: int) -> int:
     """Rows of a program that keeps bits. It sets those of its first row one by one, up to `width` of them: the longer
     that may take, the more rows share it, as long as there are programs enough for every multiprocessor."""
-    return triton.next_power_of_2(max(ROWS, min(MOST_ROWS, width // 512, n // 512)))
+    return int(triton.next_power_of_2(max(ROWS, min(MOST_ROWS, width // 512, n // 512))))
 
 
 def _can_walk(logits: Tensor, grad: Tensor | None) -> bool:

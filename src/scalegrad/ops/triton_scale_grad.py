@@ -117,9 +117,9 @@ def _write_tile(
     )
 
 
-@triton.jit(do_not_specialize=["limit", "N"])
+@triton.jit(do_not_specialize=["N", "last_room"])
 def scale_grad_kernel(
-    logits, grad, stride, limit, N, V, words_each,
+    logits, grad, stride, N, V, last_room, words_each,
     targets, strength, weight,
     ids, ids_stride, line, begin, end, words, earlier,
     out_loss, out_nll, out_mass, out_seen,
@@ -131,8 +131,8 @@ def scale_grad_kernel(
 ):  # fmt: skip
     """Eq. 4–6. ALIKE: every so many rows start at the same place of an aligned group; a program takes such rows.
 
-    `limit`: how many elements the logits' memory holds. LAST: END or RAGGED. WHOLE_TAIL: the last tile, which the row
-    fills only in part, is read whole, not unit by unit.
+    `last_room`: how many columns the memory holds from the aligned start of the last row on. LAST: END or RAGGED.
+    WHOLE_TAIL: the last tile, which the row fills only in part, is read whole, not unit by unit.
     """
     UNIT: tl.constexpr = G * WIDTH
     TILE: tl.constexpr = UNIT * UNITS
@@ -148,7 +148,7 @@ def scale_grad_kernel(
         row = logits + (base // WIDTH) * WIDTH
         grad_row = grad + (base // WIDTH) * WIDTH
         lead = (base % WIDTH).to(tl.int32)
-        room = tl.minimum(limit - base // WIDTH * WIDTH, 1 << 30).to(tl.int32)
+        room = tl.where(n == N - 1, last_room, 1 << 30)
         full = (lead + V) // TILE  # tiles that the row fills to the end
         next_k, next_line, next_begin, next_end = load_row(n + ALIKE, N, V, targets, line, begin, end, SET)
         if (k == -1) | (k == -3):

@@ -135,9 +135,9 @@ def _write_tile(
     )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["limit", "N"])
+@triton.jit(do_not_specialize=["N", "last_room"])
 def unlikelihood_kernel(
-    logits, grad, stride, limit, N, V, words_each,
+    logits, grad, stride, N, V, last_room, words_each,
     targets, strength, weight,
     ids, ids_stride, line, begin, end, words, earlier,
     out_loss, out_nll, out_mass, out_seen,
@@ -161,7 +161,7 @@ def unlikelihood_kernel(
             row = logits + (base // WIDTH) * WIDTH
             grad_row = grad + (base // WIDTH) * WIDTH
             lead = (base % WIDTH).to(tl.int32)
-            room = tl.minimum(limit - base // WIDTH * WIDTH, 1 << 30).to(tl.int32)
+            room = tl.where(n == N - 1, last_room, 1 << 30)
             full = (lead + V) // TILE
             k = tl.load(targets + n)
             k = tl.where(k < V, k, -3).to(tl.int32)  # as in `load_row`
