@@ -78,8 +78,10 @@ def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obj
         unlikelihood_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     else:
         constants |= {"SET": has_bits, "COMPLEMENT": has_set and members.complement}
-        # With bits, or a long list beside it, a whole tail would not fit into the registers.
-        constants["WHOLE_TAIL"] = vocab % tile > unit and not has_bits and ids.shape[1] <= 1024
+        # The registers have no room for a whole tail beside bits or a long list, nor for a tile of float32 throughout.
+        half = logits.element_size() == 2
+        constants["WHOLE_TAIL"] = vocab % tile > unit and half and not has_bits and ids.shape[1] <= 1024
+        constants["KEEP"] = int(half)
         scale_grad_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     if not has_set and members.complement:
         out.seen_mass.copy_(rows.targets >= 0)
@@ -118,12 +120,11 @@ def _can_walk(logits: Tensor, grad: Tensor | None) -> bool:
 @triton.jit
 def _scale_kernel(grad, factor, total, blocks, columns, PER_ROW: tl.constexpr, BLOCK: tl.constexpr):
     """Multiply in place; where the one factor is 1, which the device alone knows, do nothing."""
-    by = tl.load(factor)
-    if PER_ROW | (by != 1.0):
+    first = tl.load(factor)
+    if PER_ROW | (first != 1.0):
         for block in range(tl.program_id(0), blocks, tl.num_programs(0)):
             at = tl.cast(block, tl.int64) * BLOCK + tl.arange(0, BLOCK)
-            if PER_ROW:
-                by = tl.load(factor + at // columns, mask=at < total)
+            by = tl.load(factor + at // columns, mask=at < total) if PER_ROW else first
             g = tl.load(grad + at, mask=at < total)
             tl.store(grad + at, (g.to(tl.float32) * by).to(grad.dtype.element_ty), mask=at < total)
 

@@ -127,12 +127,13 @@ def scale_grad_kernel(
     SET: tl.constexpr, LISTED: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr,
     SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     ROWS: tl.constexpr, ALIKE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
-    LIST: tl.constexpr, MOST: tl.constexpr, LAST: tl.constexpr, WHOLE_TAIL: tl.constexpr,
+    LIST: tl.constexpr, MOST: tl.constexpr, LAST: tl.constexpr, WHOLE_TAIL: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     """Eq. 4–6. ALIKE: every so many rows start at the same place of an aligned group; a program takes such rows.
 
     `last_room`: how many columns the memory holds from the aligned start of the last row on. LAST: END or RAGGED.
-    WHOLE_TAIL: the last tile, which the row fills only in part, is read whole, not unit by unit.
+    WHOLE_TAIL: the last tile, which the row fills only in part, is read whole, not unit by unit. KEEP (0 or 1): the
+    last whole tile stays in registers until it is written.
     """
     UNIT: tl.constexpr = G * WIDTH
     TILE: tl.constexpr = UNIT * UNITS
@@ -181,7 +182,7 @@ def scale_grad_kernel(
                     x0, x1, x2, x3, words, 0, lead, V, c, mass, seen_sum, plain,
                     START, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                 )  # fmt: skip
-            for i in range(1, full - 1):
+            for i in range(1, full - KEEP):
                 x0, x1, x2, x3 = read_tile(row, i * TILE, lead, V, room, True, INNER, G, WIDTH)
                 c, mass, seen_sum, plain = _add_tile(
                     x0, x1, x2, x3, words, i, lead, V, c, mass, seen_sum, plain,
@@ -200,14 +201,15 @@ def scale_grad_kernel(
                         row, words, at, full, lead, V, room, c, mass, seen_sum, plain,
                         LAST, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                     )  # fmt: skip
-            y0 = tl.zeros([G, WIDTH], logits.dtype.element_ty)  # the last whole tile stays until it is written
-            y1, y2, y3 = y0, y0, y0
-            if full > 1:
-                y0, y1, y2, y3 = read_tile(row, (full - 1) * TILE, lead, V, room, False, INNER, G, WIDTH)
-                c, mass, seen_sum, plain = _add_tile(
-                    y0, y1, y2, y3, words, full - 1, lead, V, c, mass, seen_sum, plain,
-                    INNER, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                )  # fmt: skip
+            if KEEP:
+                y0 = tl.zeros([G, WIDTH], logits.dtype.element_ty)
+                y1, y2, y3 = y0, y0, y0
+                if full > 1:
+                    y0, y1, y2, y3 = read_tile(row, (full - 1) * TILE, lead, V, room, False, INNER, G, WIDTH)
+                    c, mass, seen_sum, plain = _add_tile(
+                        y0, y1, y2, y3, words, full - 1, lead, V, c, mass, seen_sum, plain,
+                        INNER, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    )  # fmt: skip
             if SET:
                 first = first_change(next_line, next_begin, next_end, old_line, old_begin, old_end)
                 change = load_tokens(ids + next_line.to(tl.int64) * ids_stride, first, next_end, V, LIST)
@@ -253,11 +255,12 @@ def scale_grad_kernel(
                 on = list_scale / total * w
                 off = rest_scale / total * w
                 floor = smoothing / V * w
-                if full > 1:
-                    _write_tile(
-                        y0, y1, y2, y3, grad_row, words, full - 1, lead, V, highest, on, off, floor,
-                        INNER, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                    )  # fmt: skip
+                if KEEP:  # noqa: SIM102 - without it there is no y0 to compile
+                    if full > 1:
+                        _write_tile(
+                            y0, y1, y2, y3, grad_row, words, full - 1, lead, V, highest, on, off, floor,
+                            INNER, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                        )  # fmt: skip
                 if WHOLE_TAIL:
                     if lead + V > full * TILE:
                         x0, x1, x2, x3 = read_tile(row, full * TILE, lead, V, room, False, LAST, G, WIDTH)
@@ -273,7 +276,7 @@ def scale_grad_kernel(
                             grad_row, at, lead, V, x, highest, word, (at // UNIT) % UNITS, on, off, floor,
                             LAST, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
                         )  # fmt: skip
-                for i in range(2, full):  # backwards: what was read last is still near
+                for i in range(1 + KEEP, full):  # backwards: what was read last is still near
                     x0, x1, x2, x3 = read_tile(row, (full - i) * TILE, lead, V, room, False, INNER, G, WIDTH)
                     _write_tile(
                         x0, x1, x2, x3, grad_row, words, full - i, lead, V, highest, on, off, floor,
