@@ -55,6 +55,7 @@ def fill(
 
     size = _chunk_rows(n, len(head), hidden.element_size())
     buffer = torch.empty(min(size, n), len(head), dtype=hidden.dtype, device=hidden.device)
+    repeats = None if members.own_lines else triton_logits.repeats_of(members, objective, vocab)  # once for all chunks
     parts = []
     for a in range(0, n, size):
         h = hidden[a : a + size]
@@ -66,7 +67,7 @@ def fill(
         logits = chunk[:, :vocab]
         part = Rows(*(column[a : a + size] for column in rows))
         grad = logits if any(wanted) else None
-        parts.append(triton_logits.fill(logits, grad, part, members.take(slice(a, a + size)), objective))
+        parts.append(triton_logits.fill(logits, grad, part, members.take(slice(a, a + size)), objective, repeats))
         if d_hidden is not None:
             torch.mm(chunk, head, out=d_hidden[a : a + size])
         if d_weight is not None:

@@ -27,17 +27,43 @@ ROWS, MOST_ROWS = 16, 64  # of a program that keeps bits; they take at most 1/25
 SCALED, SCALING_PROGRAMS = 8192, 1024  # elements that a program of `scale_` takes at a time, and how many programs
 
 
-def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, objective: Objective) -> Losses:
-    """Losses of all rows; their gradient, scaled by `rows.weight`, goes to `grad`, which may be `logits` itself."""
+def fill(
+    logits: Tensor,
+    grad: Tensor | None,
+    rows: Rows,
+    members: Members,
+    objective: Objective,
+    repeats: Tensor | None = None,
+) -> Losses:
+    """Losses of all rows; their gradient, scaled by `rows.weight`, goes to `grad`, which may be `logits` itself.
+
+    `repeats`: what `repeats_of` says of these members; made here where not given.
+    """
     with torch.cuda.device_of(logits):  # kernels start on the current device
-        return _fill(logits, grad, rows, members, objective)
+        return _fill(logits, grad, rows, members, objective, repeats)
 
 
-def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, objective: Objective) -> Losses:
+def repeats_of(members: Members, objective: Objective, vocab: int) -> Tensor | None:
+    """[L, W] which places of the lists repeat an id (see `triton_list`); None where they are not walked as lists."""
+    if not _as_list(members, objective):
+        return None
+    with torch.cuda.device_of(members.ids):
+        ids = members.ids.contiguous()
+        return claimed_use(ids, vocab) if members.own_lines else earlier_use(ids)
+
+
+def _fill(
+    logits: Tensor,
+    grad: Tensor | None,
+    rows: Rows,
+    members: Members,
+    objective: Objective,
+    repeats: Tensor | None,
+) -> Losses:
     n, vocab = logits.shape
     if not _can_walk(logits, grad):
         aligned = logits.clone(memory_format=torch.contiguous_format)
-        losses = _fill(aligned, None if grad is None else aligned, rows, members, objective)
+        losses = _fill(aligned, None if grad is None else aligned, rows, members, objective, repeats)
         if grad is not None:
             grad.copy_(aligned)
         return losses
@@ -47,8 +73,7 @@ def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obj
         return out
     # Nothing is discouraged without a list, or everything: both are cross-entropy.
     has_set = members.ids.shape[1] > 0
-    penalised = objective.name == "unlikelihood" and has_set
-    listed = has_set and _fits_a_list(members, penalised)
+    listed = _as_list(members, objective)
     has_bits = has_set and not listed
 
     group, stride = 32 * WARPS, logits.stride(0) if n > 1 else vocab
@@ -58,6 +83,7 @@ def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obj
     programs = triton.cdiv(n, rows_each * alike) * alike
     words_each = ((vocab + WIDTH - 1) // tile + 1) * group
     ids = members.ids.contiguous()
+    repeats = repeats_of(members, objective, vocab) if repeats is None else repeats
     words = torch.zeros(programs * words_each, dtype=torch.int32, device=logits.device) if has_bits else ids
     held = logits.untyped_storage().nbytes() // logits.element_size() - logits.storage_offset()
     last_room = min(held - (n - 1) * stride // WIDTH * WIDTH, 1 << 30)
@@ -65,7 +91,7 @@ def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obj
         logits, logits if grad is None else grad, stride, n, vocab, last_room, words_each,
         *(column.contiguous() for column in rows),
         ids, ids.stride(0), members.line.contiguous(), members.begin.contiguous(), members.end.contiguous(), words,
-        _repeats(ids, members, vocab) if listed else ids,
+        ids if repeats is None else repeats,
     )  # fmt: skip
     constants = {
         "SMOOTH": objective.label_smoothing > 0, "GRAD": grad is not None,
@@ -74,7 +100,7 @@ def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obj
         "LISTED": listed, "MOST": triton.next_power_of_2(ids.shape[1]) if listed else 1,
         "LAST": RAGGED if vocab % WIDTH or stride % WIDTH else END, "num_warps": WARPS, "maxnreg": REGISTERS,
     }  # fmt: skip
-    if penalised:
+    if objective.name == "unlikelihood" and has_set:
         unlikelihood_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     else:
         constants |= {"SET": has_bits, "COMPLEMENT": has_set and members.complement}
@@ -89,15 +115,11 @@ def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, obj
     return out
 
 
-def _fits_a_list(members: Members, penalised: bool) -> bool:
+def _as_list(members: Members, objective: Objective) -> bool:
     """Is the set walked as a short list, not as bits? Where every row has its own list, repetitions are found by
     claims whose winner is up to the device: only for unlikelihood, which the bits would cost another reading."""
-    short = members.ids.shape[1] <= MOST_LISTED and not members.complement
-    return short and (penalised or not members.own_lines)
-
-
-def _repeats(ids: Tensor, members: Members, vocab: int) -> Tensor:
-    return claimed_use(ids, vocab) if members.own_lines else earlier_use(ids)
+    short = 0 < members.ids.shape[1] <= MOST_LISTED and not members.complement
+    return short and (objective.name == "unlikelihood" or not members.own_lines)
 
 
 def _rows_each(n: int, width: int) -> int:
