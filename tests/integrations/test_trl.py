@@ -3,12 +3,13 @@
 import json
 
 import datasets
+import peft
 import pytest
 import torch
 import transformers
 import trl
 from tests.integrations import tiny
-from tests.integrations.training import attached, weights
+from tests.integrations.training import DESCENT, attached, weights
 
 from scalegrad import ScaleGradLoss
 from scalegrad.gamma import Linear
@@ -44,16 +45,9 @@ def sft(model, tokenizer, rows, folder, *, trainer=ScaleGradSFTTrainer, evaluate
         per_device_eval_batch_size=len(rows),
         max_steps=steps,
         learning_rate=0.5,
-        lr_scheduler_type="constant",
-        optim="sgd",
-        max_grad_norm=0.0,
-        logging_steps=1,
-        report_to=[],
-        save_strategy="no",
-        use_cpu=True,
         bf16=False,
         gradient_checkpointing=False,
-        disable_tqdm=True,
+        **DESCENT,
         **settings,
     )
     data = datasets.Dataset.from_list(rows)
@@ -196,6 +190,27 @@ def test_plain_trl_refuses_an_attached_model(when, tokenizer, tmp_path):
 def test_other_losses_are_refused(settings, sentence, tokenizer, tmp_path):
     with pytest.raises(ValueError, match=sentence):
         sft(tiny.model("llama"), tokenizer, [{"text": text} for text in texts()], tmp_path, **settings)
+
+
+def test_with_an_adapter(tokenizer, tmp_path):
+    """A new adapter changes nothing yet: the first loss is the model's own objective; only the adapter learns."""
+    model = tiny.model("llama")
+    before = weights(model)
+    adapter = peft.LoraConfig(r=2, target_modules=["q_proj"])
+
+    def with_adapter(*args, **kwargs):
+        return ScaleGradSFTTrainer(*args, peft_config=adapter, **kwargs)
+
+    rows = [{"text": text} for text in texts()]
+    trainer = sft(model, tokenizer, rows, tmp_path, trainer=with_adapter, loss=ScaleGradLoss(0.2), steps=2)
+    first, second = (entry["loss"] for entry in trainer.state.log_history[:2])
+    assert first == pytest.approx(by_hand("llama", [with_end(text) for text in texts()])[1], abs=1e-6)
+    assert second < first
+    assert hf.detach(trainer.model).get_base_model() is model
+    after = {name.replace(".base_layer", ""): value for name, value in weights(model).items() if "lora" not in name}
+    tiny.same(after, before, 0.0)
+    trainer.save_model(str(tmp_path / "adapter"))
+    assert (tmp_path / "adapter" / "adapter_model.safetensors").exists()
 
 
 def test_attached_before_is_attached_anew(tokenizer, tmp_path):

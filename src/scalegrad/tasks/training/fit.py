@@ -50,7 +50,7 @@ class Fitted:
 
 def fit(
     model: Any,
-    objective: Objective | str,
+    objective: Objective | str | None,
     train: Any,
     validation: Any | None,
     run: Run,
@@ -71,7 +71,8 @@ def fit(
 
     Args:
         model: a Hugging Face model with an output layer (causal, encoder–decoder, or a PEFT model around one).
-        objective: `Objective`, or its text: "mle", "ul=1.0", "sg=0.2".
+        objective: `Objective`, or its text: "mle", "ul=1.0", "sg=0.2"; None trains the model's own loss (a mean over
+            `labels` that are not -100), for what generates no text.
         train: map-style data set of dicts that the model's forward takes, `labels` among them.
         validation: another; None selects the last step.
         run: where everything goes.
@@ -94,8 +95,9 @@ def fit(
     need("accelerate", extra="train").PartialState().wait_for_everyone()  # before anyone looks at the run's files
     if run.finished:
         return _finished(model, run)
-    loss = objective.loss(**(loss_options or {}))
-    hf.attach(model, loss, prompt=prompt)
+    loss = None if objective is None else objective.loss(**(loss_options or {}))
+    if loss is not None:
+        hf.attach(model, loss, prompt=prompt)
     total = steps * settings.accumulation
     trainer = _new_trainer(
         run=run,
@@ -249,7 +251,7 @@ def _finish(trainer: RunTrainer, tokenizer: Any, run: Run) -> Fitted:
     if run.writes:
         checkpoints.tidy(run.checkpoints, set())
     trainer.accelerator.wait_for_everyone()
-    return Fitted(hf.detach(model), run, **results)
+    return Fitted(model if trainer.loss is None else hf.detach(model), run, **results)
 
 
 def _save_model(trainer: RunTrainer, tokenizer: Any, run: Run, step: int) -> Any:

@@ -91,7 +91,7 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
         # Looked at when the next step is under way, so that an accelerator need not wait for it.
         self.pending = (self.state.global_step + 1, loss)
-        parts = hf.last_parts(model)
+        parts = None if self.loss is None else hf.last_parts(model)
         if parts is not None:
             fresh = torch.stack([parts.nll * parts.tokens, parts.seen_mass * parts.tokens, parts.tokens.float()])
             self.sums = fresh if self.sums is None else self.sums + fresh
@@ -152,7 +152,8 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         return metrics
 
     def _targets(self, labels: torch.Tensor) -> torch.Tensor:
-        return labels if self._inner_config().is_encoder_decoder else labels[..., 1:]
+        whole = self.loss is None or self._inner_config().is_encoder_decoder
+        return labels if whole else labels[..., 1:]
 
     def _inner_config(self) -> Any:
         return self.accelerator.unwrap_model(self.model).config
@@ -276,7 +277,8 @@ class _Pace(TrainerCallback):  # type: ignore[misc]
         self.settings, self.trainer = settings, trainer
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self.trainer.loss.step = state.global_step  # γ may follow a schedule
+        if self.trainer.loss is not None:
+            self.trainer.loss.step = state.global_step  # γ may follow a schedule
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         step, last = state.global_step, state.global_step >= state.max_steps
