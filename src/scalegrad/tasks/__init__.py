@@ -1,0 +1,1 @@
+"""The paper's tasks, each from data to training, generation and scores, in one shape."""
