@@ -32,7 +32,7 @@ class _TokenLoss(nn.Module):
         inplace: bool = False,
     ) -> Loss:
         """Logits [..., T, V] and targets [..., T] to the loss; arguments as in `functional`."""
-        return self._loss(LogitsHead(logits, inplace), Batch(targets, context, source, segments, num_items))
+        return self.on_head(LogitsHead(logits, inplace), Batch(targets, context, source, segments, num_items))
 
     def linear(
         self,
@@ -47,9 +47,10 @@ class _TokenLoss(nn.Module):
         num_items: int | Tensor | None = None,
     ) -> Loss:
         """Hidden states [..., T, D] and the output layer's weight [V, D] to the loss, the logits never whole."""
-        return self._loss(LinearHead.of(hidden, weight, bias), Batch(targets, context, source, segments, num_items))
+        return self.on_head(LinearHead.of(hidden, weight, bias), Batch(targets, context, source, segments, num_items))
 
-    def _loss(self, head: Head, batch: Batch) -> Loss:
+    def on_head(self, head: Head, batch: Batch, options: Options | None = None) -> Loss:
+        """From either kind of head; `options` in place of its own, for a trainer that needs others."""
         raise NotImplementedError
 
     def _strength(self) -> str:
@@ -80,9 +81,9 @@ class ScaleGradLoss(_TokenLoss):
         self.gamma = gamma
         self.step = None
 
-    def _loss(self, head: Head, batch: Batch) -> Loss:
+    def on_head(self, head: Head, batch: Batch, options: Options | None = None) -> Loss:
         gamma: Any = at_step(self.gamma, self.step) if isinstance(self.gamma, Schedule) else self.gamma
-        return scale_grad_loss(head, batch, gamma, self.options)
+        return scale_grad_loss(head, batch, gamma, options or self.options)
 
     def _strength(self) -> str:
         return f"gamma={self.gamma!r}"
@@ -99,8 +100,8 @@ class UnlikelihoodLoss(_TokenLoss):
         super().__init__(Options.of(options))
         self.alpha = check_alpha(alpha)
 
-    def _loss(self, head: Head, batch: Batch) -> Loss:
-        return unlikelihood_loss(head, batch, self.alpha, self.options)
+    def on_head(self, head: Head, batch: Batch, options: Options | None = None) -> Loss:
+        return unlikelihood_loss(head, batch, self.alpha, options or self.options)
 
     def _strength(self) -> str:
         return f"alpha={self.alpha!r}"

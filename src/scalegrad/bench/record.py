@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import csv
 import datetime
-import importlib.metadata
 import io
 import math
-import os
-import platform
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import torch
-
-from scalegrad._version import __version__
 from scalegrad.bench.runner import Measurement, Row, Skipped
+from scalegrad.runs import hardware, versions, write_text
 
 Result = tuple[Mapping[str, object], Sequence[Row]]  # the columns that name a case, and its rows
 Line = dict[str, object]
@@ -24,34 +19,9 @@ _FIGURES = ("ms", "spread", "extra_mib", "time_ratio", "memory_ratio", "floor_ra
 _PACKAGES = ("triton", "liger-kernel", "cut-cross-entropy", "transformers")
 
 
-def hardware(device: str = "cpu") -> str:
-    """The processor by name, and how many cores."""
-    if device == "cuda":
-        return torch.cuda.get_device_name()
-    name = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        models = [
-            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        name = models[0] if models else name
-    return f"{name}, {os.cpu_count()} cores"
-
-
-def versions() -> dict[str, str]:
-    """Of Python and of what the figures depend on, where it is installed."""
-    found = {"python": platform.python_version(), "torch": torch.__version__, "scalegrad": __version__}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = ""
-    return found
-
-
 def about(device: str) -> Line:
     """The columns every stored line begins with."""
-    return {"date": datetime.date.today().isoformat(), "hardware": hardware(device), **versions()}
+    return {"date": datetime.date.today().isoformat(), "hardware": hardware(device), **versions(_PACKAGES)}
 
 
 def print_table(title: str, rows: Sequence[Row]) -> None:
@@ -120,9 +90,7 @@ def save(path: Path, lines: Sequence[Line], about: Mapping[str, object]) -> None
     writer.writeheader()
     writer.writerows({**about, **line} for line in lines)
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_suffix(".tmp")
-    new.write_text(text.getvalue(), encoding="utf-8")
-    new.replace(path)
+    write_text(path, text.getvalue())
 
 
 def read(path: Path) -> list[dict[str, str]]:

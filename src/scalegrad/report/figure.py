@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalegrad._extras import need
+from scalegrad.runs import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,13 +59,8 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     """
     path = check_picture_path(path)
     kind = path.suffix.lower().removeprefix(".")
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
     settings = {"svg.hashsalt": "scalegrad", "pdf.fonttype": 42}  # 42: fonts a publisher accepts
-    try:
-        with need("matplotlib", extra="plots").rc_context(settings):
-            figure.savefig(unfinished, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with need("matplotlib", extra="plots").rc_context(settings), replacing(path) as unfinished:
+        figure.savefig(unfinished, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
     return path

@@ -1,1 +1,1 @@
-"""The paper's tasks, each from data to training, generation and scores, in one shape."""
+"""The paper's tasks, from data to scores: open-ended generation, summarization, captioning. One training for all."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from importlib.resources import files
 from pathlib import Path
 
 from scalegrad._extras import need
 from scalegrad.report.measure.side_by_side import FIGURES, PAIRED, MeasureReport
 from scalegrad.report.measure.wording import MEANINGS, TITLES, describe, number, p_value, printable, sentences, signed
+from scalegrad.runs import write_text
 
 _STRIPS = ("rep_1", "rep_2", "rep_3", "rep_4", "stuck", "diversity")
 
@@ -41,9 +41,4 @@ def check_path(path: Path) -> None:
 def write_page(report: MeasureReport, path: Path) -> None:
     """Write the page to `path`, whole or not at all."""
     check_path(path)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(page(report), encoding="utf-8")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_text(path, page(report))

@@ -1,0 +1,185 @@
+"""Hugging Face models and `Trainer`: `loss` for a trainer that computes logits, `attach` for one that need not.
+
+`Trainer(..., compute_loss_func=hf.loss(ScaleGradLoss(0.2)))` is the plain case; `hf.attach(model, ScaleGradLoss(0.2))`
+serves any trainer that calls `model(labels=...)`, fused with the output layer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from scalegrad.functional.heads import LogitsHead
+from scalegrad.integrations.attachment import Attachment, MeanParts, OutputLayer, Watch
+from scalegrad.integrations.labels import IGNORED, causal_batch
+from scalegrad.integrations.objective import TokenLoss, record
+from scalegrad.nn import ScaleGradLoss
+
+Model = TypeVar("Model", bound=Any)
+
+_ABSENT = object()
+_PLACE = "_scalegrad"  # the attribute of a model that holds its attachment
+
+
+class ComputeLoss:
+    """What `Trainer` calls with the model's output and the labels; see `loss`."""
+
+    def __init__(self, loss: TokenLoss) -> None:
+        self.loss = loss
+
+    def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: int | Tensor | None = None) -> Tensor:
+        if labels is None:
+            raise ValueError("labels must be in the data set: hf.loss got None")
+        if getattr(outputs, "encoder_last_hidden_state", None) is not None:
+            raise ValueError(
+                "hf.loss is for causal models: Trainer takes the labels away from an encoder–decoder, which then reads "
+                "something else; use hf.attach(model, loss)"
+            )
+        logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
+        if torch.is_grad_enabled():
+            batch = causal_batch(labels.to(logits.device), num_items=num_items_in_batch)
+            value: Tensor = self.loss.on_head(LogitsHead(logits, False), batch)
+            return value
+        alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
+        # Trainer counts GPT-2's first labels too, which are no targets: alone, count here, so that this is a mean.
+        batch = causal_batch(labels.to(logits.device), num_items=None if alone else num_items_in_batch)
+        plain: Tensor = ScaleGradLoss(1.0).on_head(LogitsHead(logits, False), batch)
+        return plain
+
+
+def loss(loss: TokenLoss) -> ComputeLoss:
+    """`Trainer(compute_loss_func=hf.loss(ScaleGradLoss(0.2)))`: the objective from a causal model's logits.
+
+    With gradients off it is the plain −log p, so `eval_loss` stays the log of a perplexity. It sees labels only: for
+    prompts, packing, encoder–decoders, or without the memory of the logits, `attach`.
+
+    >>> from transformers.modeling_outputs import CausalLMOutput
+    >>> outputs = CausalLMOutput(logits=torch.zeros(1, 3, 4))
+    >>> labels = torch.tensor([[0, 1, 0]])
+    >>> from scalegrad import ScaleGradLoss
+    >>> loss(ScaleGradLoss(0.5))(outputs, labels, num_items_in_batch=2)  # (log 5 + log 3) / 2
+    tensor(1.3540)
+    >>> with torch.no_grad():
+    ...     loss(ScaleGradLoss(0.5))(outputs, labels)  # log 4
+    tensor(1.3863)
+    """
+    return ComputeLoss(_checked(loss))
+
+
+def attach(model: Model, loss: TokenLoss, *, prompt: bool = False) -> Model:
+    """Make `model(labels=...)` return `loss` in place of the model's own, from hidden states where it can.
+
+    With gradients on, the output's `loss` is the objective's sum over `num_items_in_batch` (or the number of targets)
+    and there are no logits; with gradients off it is the plain −log p, with logits. Without labels the model is as it
+    was, so `generate` works; training it without labels raises, since the objective would be left out. Saving and
+    loading know nothing of it, except for a record of the objective in the saved configuration.
+
+    Args:
+        model: a Hugging Face model with an output layer, or a PEFT model around one. Given back.
+        loss: the objective. Its `step` is the caller's to set if γ follows a schedule (`StepCallback` does).
+        prompt: count as seen also what is no target: a causal model's masked labels, an encoder's input.
+    """
+    inner = _inner(model)
+    _checked(loss)
+    if not callable(getattr(inner, "get_output_embeddings", None)) or inner.get_output_embeddings() is None:
+        raise ValueError(f"model must be a Hugging Face model with an output layer, not {type(inner).__name__}")
+    detach(inner)
+    attachment = Attachment(inner, loss, prompt)
+    attachment.before = {name: inner.__dict__.get(name, _ABSENT) for name in ("accepts_loss_kwargs", "loss_type")}
+    inner.__dict__[_PLACE] = attachment
+    inner.forward = attachment
+    inner.accepts_loss_kwargs = True  # Trainer then counts the targets of the whole step and says so
+    if not inner.config.is_encoder_decoder:
+        inner.loss_type = "ForCausalLM"  # Trainer then counts the targets after shifting
+    trunk = _trunk(inner)
+    if trunk is not None:
+        trunk.register_forward_pre_hook(Watch(attachment))
+    inner.config.scalegrad = record(loss)
+    return model
+
+
+def detach(model: Model) -> Model:
+    """Undo `attach`, if there is something to undo. The record of the objective stays if the model was trained."""
+    inner = _inner(model)
+    attachment: Attachment | None = inner.__dict__.pop(_PLACE, None)
+    if attachment is None:
+        return model
+    if attachment.previous is None:
+        inner.__dict__.pop("forward", None)
+    else:
+        inner.forward = attachment.previous
+    for name, value in attachment.before.items():
+        if value is _ABSENT:
+            inner.__dict__.pop(name, None)
+        else:
+            setattr(inner, name, value)
+    layer = inner.get_output_embeddings()
+    if isinstance(layer.__dict__.get("forward"), OutputLayer):
+        del layer.forward
+    trunk = _trunk(inner)
+    if trunk is not None:
+        hooks = trunk._forward_pre_hooks
+        for key in [key for key, hook in hooks.items() if isinstance(hook, Watch)]:
+            del hooks[key]
+    if not attachment.trained:
+        inner.config.__dict__.pop("scalegrad", None)
+    return model
+
+
+def attached(model: Any) -> TokenLoss | None:
+    """The loss that is attached to `model`, if one is."""
+    attachment: Attachment | None = _inner(model).__dict__.get(_PLACE)
+    return None if attachment is None else attachment.loss
+
+
+def last_parts(model: Any) -> MeanParts | None:
+    """Mean −log p and seen mass of the last training forward, as 0-d tensors; None before the first."""
+    attachment: Attachment | None = _inner(model).__dict__.get(_PLACE)
+    return None if attachment is None else attachment.parts
+
+
+def _inner(model: Any) -> Any:
+    """The Hugging Face model inside a PEFT model, a parallel wrapper or a compiled one."""
+    while True:
+        if hasattr(model, "get_base_model"):  # peft
+            model = model.get_base_model()
+        elif hasattr(model, "_orig_mod"):  # torch.compile
+            model = model._orig_mod
+        elif isinstance(getattr(model, "module", None), torch.nn.Module) and not hasattr(model, "config"):  # DDP
+            model = model.module
+        else:
+            return model
+
+
+def _trunk(model: Any) -> torch.nn.Module | None:
+    """What runs below the output layer."""
+    trunk = model.base_model
+    if trunk is not model:
+        return trunk  # type: ignore[no-any-return]
+    decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
+    return decoder if isinstance(decoder, torch.nn.Module) and decoder is not model else None
+
+
+def _checked(loss: TokenLoss) -> TokenLoss:
+    options = getattr(loss, "options", None)
+    if options is None:
+        raise ValueError(f"loss must be a ScaleGradLoss or an UnlikelihoodLoss, not {type(loss).__name__}")
+    if options.reduction != "mean":
+        raise ValueError(f"loss must have reduction='mean' here (sum / number of items), not {options.reduction!r}")
+    if options.ignore_index != IGNORED:
+        raise ValueError(f"loss must have ignore_index={IGNORED}, as every trainer here, not {options.ignore_index}")
+    for name in ("softcap", "logit_scale"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"loss must leave {name} to the model, which is asked for its own: pass none")
+    return loss
+
+
+def __getattr__(name: str) -> Any:
+    """`hf.StepCallback`, which needs transformers, loads when it is asked for."""
+    if name == "StepCallback":
+        from scalegrad.integrations.callback import StepCallback
+
+        return StepCallback
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,17 @@
+"""A run's folder: what was asked, what happened and what came out, in files that are whole or not there."""
+
+from scalegrad.runs.atomic import check_writable_folder, replacing, write_json, write_lines, write_text
+from scalegrad.runs.environment import environment, hardware, versions
+from scalegrad.runs.folder import Run
+
+__all__ = [
+    "Run",
+    "check_writable_folder",
+    "environment",
+    "hardware",
+    "replacing",
+    "versions",
+    "write_json",
+    "write_lines",
+    "write_text",
+]

@@ -1,0 +1,72 @@
+"""Where figures come from: versions, hardware, the state of the source tree, the command and the date."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from scalegrad._version import __version__
+
+PACKAGES = ("transformers", "tokenizers", "accelerate", "safetensors", "datasets", "peft", "triton", "numpy")
+
+
+def environment() -> dict[str, Any]:
+    """All of it, for a run's record."""
+    device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return {
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
+        "hardware": hardware(device.type if device else "cpu"),
+        "system": platform.platform(),
+        "versions": versions(PACKAGES),
+        "git": git_state(Path.cwd()),
+    }
+
+
+def hardware(device: str = "cpu") -> str:
+    """The processor by name, and how many cores."""
+    if device == "cuda":
+        count = torch.cuda.device_count()
+        return torch.cuda.get_device_name() + (f" × {count}" if count > 1 else "")
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        models = [
+            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        name = models[0] if models else name
+    return f"{name}, {os.cpu_count()} cores"
+
+
+def versions(packages: tuple[str, ...]) -> dict[str, str]:
+    """Of Python, torch, scalegrad and `packages`; "" for one that is not installed."""
+    found = {"python": platform.python_version(), "torch": torch.__version__, "scalegrad": __version__}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = ""
+    return found
+
+
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Commit of the repository that holds `folder`, and whether files differ from it; None outside of one."""
+
+    def ask(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True, timeout=10)
+        return done.stdout.strip()
+
+    try:
+        return {"commit": ask("rev-parse", "HEAD"), "changed": bool(ask("status", "--porcelain", "-uno"))}
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,171 @@
+"""The folder of a run.
+
+config.json        what was asked: task, model, objective, data with its hash, settings, seed
+environment.json   for every session (a resumed run has several): versions, hardware, git state, command, date
+metrics.jsonl      a line each time training logs or evaluates
+evaluation.json    figures by corpus
+samples/           texts
+checkpoints/       what a resumed run goes on from
+model/             the selected model and its tokenizer
+done.json          what came out; there only when the run is finished
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scalegrad.runs.atomic import check_writable_folder, line, plain, write_json, write_lines
+from scalegrad.runs.environment import environment
+
+
+class Run:
+    """A run's folder. Of several processes only the first (RANK 0) writes; the others may call everything.
+
+    >>> import tempfile
+    >>> run = Run.create(Path(tempfile.mkdtemp()) / "run", {"objective": "sg=0.2", "seed": 0})
+    >>> run.log({"step": 10, "nll": 3.5})
+    >>> run.finish({"selected_step": 10})
+    >>> again = Run.open(run.path)
+    >>> again.finished, again.metrics(), again.load("done")
+    (True, [{'step': 10, 'nll': 3.5}], {'selected_step': 10})
+    >>> Run.create(run.path, {"objective": "sg=0.5", "seed": 0})
+    Traceback (most recent call last):
+    ValueError: ...run holds another run: its objective is "sg=0.2", not "sg=0.5"; ...
+    """
+
+    def __init__(self, path: Path, config: dict[str, Any]) -> None:
+        self.path = path
+        self.config = config
+        self.writes = os.environ.get("RANK", "0") == "0"
+
+    @classmethod
+    def create(cls, path: str | Path, config: Mapping[str, Any], *, overwrite: bool = False) -> Run:
+        """The run of `config` in `path`: new, or, where the folder holds this very run, to be gone on with.
+
+        A folder that holds a run of another config raises ValueError naming the first key that differs, one that
+        holds anything else too; `overwrite` starts anew where a run is (and never deletes what is not one).
+        """
+        run = cls(Path(path), plain(config))
+        if not run.writes:
+            return run
+        check_writable_folder(run.path, "the run's folder")
+        found = run.path / "config.json"
+        if found.exists() and overwrite:
+            run._clear()
+        elif found.exists():
+            run._check_same(cls.open(run.path).config)
+        elif any(item.name != ".gitignore" for item in run.path.iterdir()):
+            raise ValueError(f"{run.path} is not empty and holds no run (no config.json): name another folder")
+        for folder in (run.checkpoints, run.path / "samples"):
+            check_writable_folder(folder, "the run's folder")
+        if not run.finished:
+            sessions = run.load("environment")["sessions"] if (run.path / "environment.json").exists() else []
+            run.save("environment", {"sessions": [*sessions, environment()]})
+            run.save("config", run.config)
+        return run
+
+    @classmethod
+    def open(cls, path: str | Path) -> Run:
+        """The run that is in `path`."""
+        path = Path(path)
+        if not (path / "config.json").is_file():
+            raise FileNotFoundError(f"{path} holds no run: there is no config.json in it")
+        return cls(path, _read(path / "config.json"))
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def model_path(self) -> Path:
+        """Where the selected model is once the run is finished."""
+        return self.path / "model"
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / "done.json").exists()
+
+    def log(self, record: Mapping[str, Any]) -> None:
+        """Add a line to metrics.jsonl."""
+        if self.writes:
+            with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
+                file.write(line(record))
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl; one that a kill tore is left out."""
+        return _whole_lines(self.path / "metrics.jsonl")
+
+    def rewind(self, step: int) -> None:
+        """Forget what was logged after `step`: the run goes on from there."""
+        if self.writes and (self.path / "metrics.jsonl").exists():
+            write_lines(self.path / "metrics.jsonl", [entry for entry in self.metrics() if entry["step"] <= step])
+
+    def save(self, name: str, value: Any) -> None:
+        """Write `value` as `name`.json, or record by record where the name ends in .jsonl ("samples/greedy.jsonl")."""
+        if not self.writes:
+            return
+        path = self._file(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".jsonl":
+            write_lines(path, value)
+        else:
+            write_json(path, value)
+
+    def load(self, name: str) -> Any:
+        """What `save` wrote under `name`."""
+        path = self._file(name)
+        if not path.is_file():
+            raise FileNotFoundError(f"{self.path} has no {path.relative_to(self.path)}")
+        return _whole_lines(path) if path.suffix == ".jsonl" else _read(path)
+
+    def finish(self, results: Mapping[str, Any]) -> None:
+        """Write what came out: from now on the run is finished."""
+        self.save("done", results)
+
+    def _file(self, name: str) -> Path:
+        return self.path / (name if name.endswith((".json", ".jsonl")) else f"{name}.json")
+
+    def _check_same(self, found: Mapping[str, Any]) -> None:
+        before, now = _flat(found), _flat(self.config)
+        for key in [*before, *(key for key in now if key not in before)]:
+            if before.get(key) != now.get(key):
+                old, new = json.dumps(before.get(key), ensure_ascii=False), json.dumps(now.get(key), ensure_ascii=False)
+                raise ValueError(
+                    f"{self.path} holds another run: its {key} is {old}, not {new}; name another folder, or overwrite "
+                    "it (--overwrite)"
+                )
+
+    def _clear(self) -> None:
+        """Remove what a run writes: done.json first, config.json last, so that a kill in between leaves a run still."""
+        for name in ("done.json", "environment.json", "metrics.jsonl", "evaluation.json"):
+            (self.path / name).unlink(missing_ok=True)
+        for name in ("checkpoints", "model", "adapter", "samples", "tensorboard"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        (self.path / "config.json").unlink(missing_ok=True)
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"settings": {"seed": 1}} → {"settings.seed": 1}."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is broken: {error}") from None
+
+
+def _whole_lines(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    *lines, _torn = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    return [json.loads(text) for text in lines if text]

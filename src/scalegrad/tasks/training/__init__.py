@@ -1,0 +1,11 @@
+"""Training for every task: `fit` trains a model with an objective and leaves a run's folder behind.
+
+Built on the Trainer of transformers, so that torchrun, FSDP2 and DeepSpeed work as people know them. Killed at any
+moment, the same call goes on from the last checkpoint and ends with the same weights.
+"""
+
+from scalegrad.tasks.training.collate import Pad
+from scalegrad.tasks.training.fit import Fitted, fit
+from scalegrad.tasks.training.settings import Settings
+
+__all__ = ["Fitted", "Pad", "Settings", "fit"]

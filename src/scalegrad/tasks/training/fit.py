@@ -1,0 +1,250 @@
+"""`fit`: from a model, an objective and data to a selected model in a run's folder."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from scalegrad._extras import need
+from scalegrad.decoding.memory import out_of_memory
+from scalegrad.integrations import hf
+from scalegrad.integrations.objective import Objective
+from scalegrad.runs import Run
+from scalegrad.tasks.training import checkpoints
+from scalegrad.tasks.training.batches import BatchSampler, TrainingBatches, batches_in_epoch, shuffled
+from scalegrad.tasks.training.collate import Pad
+from scalegrad.tasks.training.settings import Settings
+
+if TYPE_CHECKING:
+    from scalegrad.tasks.training.trainer import RunTrainer
+
+Optimizers = Callable[[Any], tuple[torch.optim.Optimizer, Any]]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What `fit` leaves: the selected model, and what is in done.json."""
+
+    model: Any
+    run: Run
+    steps: int  # that were trained
+    selected_step: int
+    validation_nll: float | None  # plain, of the selected step
+    validation_ppl: float | None
+    seconds: float
+    peak_memory_mib: float
+
+
+def fit(
+    model: Any,
+    objective: Objective | str,
+    train: Any,
+    validation: Any | None,
+    run: Run,
+    settings: Settings,
+    *,
+    collate: Callable[[list[Any]], dict[str, Any]] | None = None,
+    tokenizer: Any = None,
+    prompt: bool = False,
+    loss_options: Mapping[str, Any] | None = None,
+    optimizers: Optimizers | None = None,
+    batch_sampler: BatchSampler | None = None,
+    callbacks: Iterable[Any] = (),
+) -> Fitted:
+    """Train `model` and leave the one with the lowest plain validation NLL in `run.model_path`.
+
+    A run that was stopped goes on from its last checkpoint and ends with the weights it would have had; one that is
+    finished is only loaded.
+
+    Args:
+        model: a Hugging Face model with an output layer (causal, encoder–decoder, or a PEFT model around one).
+        objective: `Objective`, or its text: "mle", "ul=1.0", "sg=0.2".
+        train: map-style data set of dicts that the model's forward takes, `labels` among them.
+        validation: another; None selects the last step.
+        run: where everything goes.
+        settings: how to train.
+        collate: examples → batch; `Pad` by default.
+        tokenizer: saved with the model.
+        prompt: what is no target counts as seen too (`hf.attach`).
+        loss_options: options of the loss, such as `label_smoothing` or `discourage`.
+        optimizers: model → (optimizer, scheduler stepped once a step), in place of AdamW.
+        batch_sampler: (data set, seed of an epoch) → lists of indices, in place of shuffled batches of `batch_size`.
+        callbacks: `transformers.TrainerCallback`s.
+    """
+    objective = Objective.parse(objective) if isinstance(objective, str) else objective
+    need("transformers", extra="train")
+    sampler = batch_sampler or shuffled(settings.batch_size)
+    epoch, world = batches_in_epoch(train, sampler, settings.seed), int(os.environ.get("WORLD_SIZE", "1"))
+    steps = settings.max_steps or math.ceil((settings.epochs or 1) * epoch / (settings.accumulation * world))
+    arguments = _arguments(run, settings, steps)
+    need("accelerate", extra="train").PartialState().wait_for_everyone()  # before anyone looks at the run's files
+    if run.finished:
+        return _finished(model, run)
+    loss = objective.loss(**(loss_options or {}))
+    hf.attach(model, loss, prompt=prompt)
+    total = steps * settings.accumulation
+    trainer = _trainer_class()(
+        run=run,
+        settings=settings,
+        loss=loss,
+        batches=TrainingBatches(train, sampler, settings.seed, total, arguments.process_index, world),
+        batches_in_epoch=epoch,
+        make_optimizers=optimizers,
+        model=model,
+        args=arguments,
+        data_collator=collate or Pad(getattr(tokenizer, "pad_token_id", None) or 0),
+        train_dataset=train,
+        eval_dataset=validation,
+        callbacks=list(callbacks),
+    )
+    _train(trainer, run, settings)
+    return _finish(trainer, tokenizer, run)
+
+
+def _trainer_class() -> type[RunTrainer]:
+    from scalegrad.tasks.training.trainer import RunTrainer  # loads transformers
+
+    return RunTrainer
+
+
+def _arguments(run: Run, settings: Settings, steps: int) -> Any:
+    """The settings in the words of transformers."""
+    precision = settings.mixed_precision()
+    warmup = settings.warmup_steps if settings.warmup_steps >= 1 else math.ceil(settings.warmup_steps * steps)
+    return need("transformers", extra="train").TrainingArguments(
+        output_dir=str(run.checkpoints),
+        max_steps=steps,
+        per_device_train_batch_size=settings.batch_size,
+        per_device_eval_batch_size=settings.evaluation_batch_size or settings.batch_size,
+        gradient_accumulation_steps=settings.accumulation,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type=settings.schedule,
+        warmup_steps=int(warmup),
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.max_grad_norm,
+        seed=settings.seed,
+        bf16=precision == "bf16",
+        fp16=precision == "fp16",
+        gradient_checkpointing=settings.gradient_checkpointing,
+        torch_compile=settings.compile,
+        fsdp=True if settings.fsdp else None,
+        fsdp_config=settings.fsdp,
+        deepspeed=settings.deepspeed,
+        dataloader_num_workers=settings.workers,
+        dataloader_pin_memory=torch.accelerator.is_available(),
+        report_to=[name for name in settings.trackers if name not in ("tensorboard", "none")],
+        run_name=run.path.name,
+        logging_strategy="no",  # RunTrainer says when
+        eval_strategy="no",
+        save_strategy="no",
+        logging_nan_inf_filter=False,
+        remove_unused_columns=False,
+        disable_tqdm=True,
+        log_level="error",
+        log_level_replica="error",
+    )
+
+
+def _train(trainer: RunTrainer, run: Run, settings: Settings) -> None:
+    hf_library = need("transformers", extra="train")
+    trainer.remove_callback(hf_library.PrinterCallback)
+    good = checkpoints.steps(run.checkpoints)
+    if run.writes:
+        _prepare_folder(run, good)
+    trainer.accelerator.wait_for_everyone()
+    if good:
+        trainer.seconds = next((entry["seconds"] for entry in reversed(run.metrics()) if "seconds" in entry), 0.0)
+    if "tensorboard" in settings.trackers and run.writes:
+        trainer.add_callback(_tensorboard(run, good[-1] if good else 0))
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Could not find.*the best model", category=UserWarning)
+            trainer.train(resume_from_checkpoint=str(checkpoints.path_of(run.checkpoints, good[-1])) if good else None)
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        raise ValueError(_memory_sentence(trainer, settings)) from None
+
+
+def _prepare_folder(run: Run, good: list[int]) -> None:
+    """Back to the last whole checkpoint: later log lines and broken checkpoints go."""
+    run.rewind(good[-1] if good else 0)
+    checkpoints.tidy(run.checkpoints, set(good))
+
+
+def _tensorboard(run: Run, step: int) -> Any:
+    """Curves under tensorboard/; a resumed run replaces what came after its checkpoint."""
+    need("tensorboard", extra="train")
+    writer = need("torch.utils.tensorboard", extra="train").SummaryWriter(
+        str(run.path / "tensorboard"), purge_step=step + 1
+    )
+    return need("transformers.integrations", extra="train").TensorBoardCallback(writer)
+
+
+def _memory_sentence(trainer: RunTrainer, settings: Settings) -> str:
+    step = trainer.state.global_step + 1
+    if settings.batch_size > 1:
+        half = settings.batch_size // 2
+        rest = -(-settings.batch_size * settings.accumulation // half)
+        advice = f"lower batch_size from {settings.batch_size} to {half} (accumulation {rest} keeps the step's size)"
+    else:
+        advice = "use shorter sequences or a smaller model"
+    further = "" if settings.gradient_checkpointing else ", or turn gradient_checkpointing on"
+    return f"out of memory at step {step}: {advice}{further}"
+
+
+def _finish(trainer: RunTrainer, tokenizer: Any, run: Run) -> Fitted:
+    """Select, save, and say that the run is finished, in this order."""
+    step = trainer.select()
+    _save_model(trainer, tokenizer, run, step)
+    nll = trainer.state.best_metric
+    results = {
+        "steps": trainer.state.global_step,
+        "selected_step": step,
+        "validation_nll": nll,
+        "validation_ppl": None if nll is None else math.exp(min(nll, 700)),
+        "seconds": round(trainer.seconds, 3),
+        "peak_memory_mib": _peak_memory(),
+    }
+    run.finish(results)
+    if run.writes:
+        checkpoints.tidy(run.checkpoints, set())
+    trainer.accelerator.wait_for_everyone()
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    return Fitted(hf.detach(model), run, **results)
+
+
+def _save_model(trainer: RunTrainer, tokenizer: Any, run: Run, step: int) -> None:
+    """model/, whole or not at all; of a PEFT model the adapter too, and model/ has it merged in."""
+    unfinished = run.path / ".model"
+    with checkpoints.explained("the model", run.checkpoints, step):
+        trainer.save_model(str(unfinished))
+        trainer.accelerator.wait_for_everyone()
+        if run.writes:
+            if tokenizer is not None:
+                tokenizer.save_pretrained(str(unfinished))
+            checkpoints.replace_folder(unfinished, run.model_path)
+    trainer.accelerator.wait_for_everyone()
+
+
+def _peak_memory() -> float:
+    """MiB at most: of the accelerator where there is one, else of the process."""
+    if torch.cuda.is_available():
+        return round(torch.cuda.max_memory_allocated() / 2**20, 1)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(most / (2**20 if sys.platform == "darwin" else 2**10), 1)
+
+
+def _finished(model: Any, run: Run) -> Fitted:
+    """A finished run's model, in place of the one given."""
+    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    trained = type(inner).from_pretrained(str(run.model_path))
+    return Fitted(trained, run, **run.load("done"))

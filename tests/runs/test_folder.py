@@ -1,0 +1,89 @@
+"""A run's folder: the same config goes on, another is refused, and only what belongs to a run is ever deleted."""
+
+import json
+
+import pytest
+
+from scalegrad.runs import Run
+
+CONFIG = {"task": "open_ended", "settings": {"seed": 1, "steps": 10}, "data": ["a.txt"]}
+
+
+def test_create_and_open(tmp_path):
+    run = Run.create(tmp_path / "run", CONFIG)
+    assert Run.open(run.path).config == CONFIG
+    assert not run.finished
+    (session,) = run.load("environment")["sessions"]
+    assert session["versions"]["scalegrad"]
+    assert "cores" in session["hardware"]
+    assert set(session) >= {"started", "command", "git"}
+
+
+def test_the_same_config_goes_on_and_notes_the_session(tmp_path):
+    Run.create(tmp_path / "run", CONFIG).log({"step": 1})
+    run = Run.create(tmp_path / "run", CONFIG)
+    assert run.metrics() == [{"step": 1}]
+    assert len(run.load("environment")["sessions"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"settings": {"seed": 2, "steps": 10}}, r"its settings\.seed is 1, not 2"),
+        ({"data": ["b.txt"]}, r'its data is \["a\.txt"\], not \["b\.txt"\]'),
+        ({"prompt": True}, r"its prompt is null, not true"),
+    ],
+)
+def test_another_config_is_refused_by_its_first_key(tmp_path, change, sentence):
+    Run.create(tmp_path / "run", CONFIG).log({"step": 1})
+    with pytest.raises(ValueError, match=sentence):
+        Run.create(tmp_path / "run", CONFIG | change)
+    anew = Run.create(tmp_path / "run", CONFIG | change, overwrite=True)
+    assert anew.metrics() == []
+    assert Run.open(anew.path).config == CONFIG | change
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years")
+    for overwrite in (False, True):
+        with pytest.raises(ValueError, match="is not empty and holds no run"):
+            Run.create(tmp_path, CONFIG, overwrite=overwrite)
+    assert (tmp_path / "thesis.txt").read_text() == "years"
+
+
+def test_metrics_survive_a_torn_line_and_go_back(tmp_path):
+    run = Run.create(tmp_path / "run", CONFIG)
+    for step in (10, 20, 30):
+        run.log({"step": step, "nll": step / 10})
+    with (run.path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 40, "nl')
+    assert [line["step"] for line in run.metrics()] == [10, 20, 30]
+    run.rewind(20)
+    run.log({"step": 21, "nll": float("inf")})
+    assert run.metrics() == [{"step": 10, "nll": 1.0}, {"step": 20, "nll": 2.0}, {"step": 21, "nll": None}]
+
+
+def test_save_and_load(tmp_path):
+    run = Run.create(tmp_path / "run", CONFIG)
+    run.save("evaluation", {"wikitext-103": {"ppl": 20.5}})
+    run.save("samples/greedy.jsonl", [{"id": 0, "continuation": "a"}, {"id": 1, "continuation": "b"}])
+    assert json.loads((run.path / "evaluation.json").read_text()) == {"wikitext-103": {"ppl": 20.5}}
+    assert [record["continuation"] for record in run.load("samples/greedy.jsonl")] == ["a", "b"]
+    with pytest.raises(FileNotFoundError, match=r"has no samples/none\.jsonl"):
+        run.load("samples/none.jsonl")
+
+
+def test_other_processes_write_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    run = Run.create(tmp_path / "run", CONFIG)
+    run.log({"step": 1})
+    run.finish({})
+    assert not run.path.exists()
+
+
+def test_open_says_what_is_missing_or_broken(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"holds no run: there is no config\.json in it"):
+        Run.open(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json is broken"):
+        Run.open(tmp_path)
