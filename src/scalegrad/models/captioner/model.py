@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from scalegrad._extras import need
+from scalegrad.models.captioner.recurrence import LstmStates, Regions, Weights, fast_steps, steps
 
 need("transformers", extra="caption")  # said once, before the classes below want it
 
@@ -42,6 +43,7 @@ class CaptionerConfig(PreTrainedConfig):  # type: ignore[misc]
     hidden_size: int = 512
     attention_size: int = 512
     dropout: float | int = 0.5
+    regions_from: str = ""  # what made the features: a name `tasks.captioning` can load, or nothing
     is_encoder_decoder: bool = True
     use_cache: bool = True
     tie_word_embeddings: bool = False
@@ -63,19 +65,10 @@ class EncodedRegions(ModelOutput):  # type: ignore[misc]
 
 @dataclass
 class LstmState:
-    """Where the two LSTMs stand, each tensor [B, H], after `length` words. `generate` treats it as its cache."""
+    """Where the two LSTMs stand after `length` words. `generate` treats it as its cache."""
 
-    attention_hidden: Tensor
-    attention_cell: Tensor
-    language_hidden: Tensor
-    language_cell: Tensor
-    length: int = 0
-
-    @classmethod
-    def zeros(cls, like: Tensor) -> LstmState:
-        """The state before the first word; `like` [B, H] gives shape, type and device."""
-        nothing = torch.zeros_like(like)
-        return cls(nothing, nothing, nothing, nothing)
+    tensors: LstmStates
+    length: int
 
     def get_seq_length(self, layer: int = 0) -> int:
         """How many words were read."""
@@ -83,8 +76,7 @@ class LstmState:
 
     def reorder_cache(self, beams: Tensor) -> None:
         """Let row i continue from row beams[i]."""
-        for name in ("attention_hidden", "attention_cell", "language_hidden", "language_cell"):
-            setattr(self, name, getattr(self, name).index_select(0, beams))
+        self.tensors = LstmStates(*(tensor.index_select(0, beams) for tensor in self.tensors))
 
 
 class RegionEncoder(nn.Module):
@@ -230,35 +222,30 @@ class Captioner(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
             loss=loss, logits=logits, past_key_values=state, encoder_last_hidden_state=encoder_outputs.last_hidden_state
         )
 
-    def _decode(self, ids: Tensor, encoded: EncodedRegions, state: LstmState | None) -> tuple[Tensor, LstmState]:
+    def _decode(self, ids: Tensor, encoded: EncodedRegions, state: LstmState | None) -> tuple[Tensor, LstmState | None]:
         """Word ids [B, T] -> the language LSTM's states [B, T, H] and where both LSTMs stand after them.
 
-        All that does not depend on the recurrence is computed for every step at once; a step is four small products.
+        All that does not depend on the recurrence is computed here, for every step at once.
         """
         values, keys, image, mask = encoded.last_hidden_state, encoded.keys, encoded.image, encoded.mask
         assert values is not None and keys is not None and image is not None and mask is not None
-        absent = None if bool_all(mask) else mask == 0  # [B, R]
         from_image = self.image_gates(image)  # [B, 4H]
-        from_words = (self._word_gates(ids.t()) + from_image).unbind(0)  # T × [B, 4H]
-        state = LstmState.zeros(image) if state is None else state
-        asked, asked_cell = state.attention_hidden, state.attention_cell
-        said, said_cell = state.language_hidden, state.language_cell
+        words = self._word_gates(ids.t()) + from_image  # [T, B, 4H]
+        regions = Regions(values, keys, None if nothing_masked(mask) else mask == 0)
+        weights = Weights(
+            self.state_gates.weight,
+            self.query.weight,
+            self.score.weight[0],
+            self.language_gates.weight,
+            self.language_gates.bias,
+        )
         sampling = self.scheduled_sampling if self.training else 0.0
-        hidden = []
-        for step, gates in enumerate(from_words):
-            if sampling and step:
-                gates = self._with_own_words(gates, from_image, said, sampling)
-            gates = gates + self.state_gates(torch.cat([said, asked], dim=1))
-            asked, asked_cell = lstm_cell(gates, asked_cell)
-            scores = self.score(torch.tanh(keys + self.query(asked)[:, None])).squeeze(-1)  # [B, R]
-            if absent is not None:
-                scores = scores.masked_fill(absent, torch.finfo(scores.dtype).min)
-            regions = torch.bmm(torch.softmax(scores, dim=1)[:, None], values).squeeze(1)  # [B, H]
-            gates = self.language_gates(torch.cat([regions, asked, said], dim=1))
-            said, said_cell = lstm_cell(gates, said_cell)
-            hidden.append(said)
-        end = LstmState(asked, asked_cell, said, said_cell, state.length + ids.shape[1])
-        return torch.stack(hidden, dim=1), end
+        if torch.is_grad_enabled() and state is None and not sampling and words.dtype == values.dtype == torch.float32:
+            return fast_steps(words, regions, weights).transpose(0, 1), None
+        start = LstmStates(*[torch.zeros_like(image)] * 4) if state is None else state.tensors
+        own = (lambda gates, said: self._with_own_words(gates, from_image, said, sampling)) if sampling else None
+        hidden, end = steps(words, regions, start, weights, own)
+        return hidden.transpose(0, 1), LstmState(end, ids.shape[1] + (0 if state is None else state.length))
 
     def _word_gates(self, ids: Tensor) -> Tensor:
         gates: Tensor = self.word_gates(self.dropout(F.relu(self.words(ids))))
@@ -276,19 +263,6 @@ class Captioner(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
         return gates.index_copy(0, chosen, own.to(gates.dtype))
 
 
-def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """One step of an LSTM: gates [B, 4H] (input, forget, output, candidate) and cell [B, H] -> hidden and cell.
-
-    >>> hidden, cell = lstm_cell(torch.zeros(1, 4), torch.tensor([[2.0]]))  # all gates half open, candidate 0
-    >>> cell.item(), round(hidden.item(), 6)  # 1/2 · 2; 1/2 · tanh 1
-    (1.0, 0.380797)
-    """
-    width = cell.shape[-1]
-    into, forget, out = torch.sigmoid(gates[:, : 3 * width]).chunk(3, dim=1)
-    cell = torch.addcmul(forget * cell, into, torch.tanh(gates[:, 3 * width :]))
-    return out * torch.tanh(cell), cell
-
-
-def bool_all(mask: Tensor) -> bool:
+def nothing_masked(mask: Tensor) -> bool:
     """Whether nothing is masked, asked only where the answer is at hand: on an accelerator it would wait."""
     return mask.device.type == "cpu" and bool((mask != 0).all())
