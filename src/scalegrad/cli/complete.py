@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import islice
@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from scalegrad._extras import need
+from scalegrad.cli.progress import bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
     from scalegrad.decoding import Completed, Prefix, Strategy
@@ -71,20 +70,21 @@ def command(
     Example: scalegrad complete gpt2 --prefixes prefixes.txt --strategy top_p=0.9 --gamma 0.5 --out completions.jsonl
     """
     chosen = _strategy(strategy, gamma)
-    size = _batch(batch)
+    size = read_batch(batch)
     least, most = _lengths(protocol, min_new_tokens, max_new_tokens)
     _check(prefixes, field, protocol, text, out, limit, as_json)
-    _quiet(need("transformers", extra="complete"))
+    need("transformers", extra="complete")
+    quiet_transformers()
     from scalegrad import decoding
 
     texts = list(islice(_texts(prefixes, field), limit)) if prefixes else []
     corpus = _corpus(text) if protocol else ""
-    with _status(f"loading {model}"):
+    with status(f"loading {model}"):
         network, tokenizer = decoding.load(model, device, dtype, trust_remote_code)
         if protocol and network.config.is_encoder_decoder:
             raise ValueError(f"--protocol paper continues text, and {model} is an encoder-decoder")
         items = _paper_prefixes(corpus, tokenizer, limit) if protocol else decoding.prefixes_of(texts, tokenizer)
-    with _target(out) as target, _bar(len(items)) as progress:
+    with _target(out) as target, bars() as told:
         done = decoding.complete(
             network,
             tokenizer,
@@ -97,7 +97,7 @@ def command(
             batch=size,
             name=model,
             overwrite=overwrite,
-            progress=progress,
+            progress=(lambda made, total: told("continuing", made, total)) if told else None,
         )
     _report(done, chosen, out, as_json)
 
@@ -111,14 +111,6 @@ def _strategy(text: str, gamma: float | None) -> Strategy:
     if found.gamma != 1.0:
         raise ValueError(f"--gamma {gamma} and the gamma of --strategy {text}: give one of them")
     return replace(found, gamma=gamma)
-
-
-def _batch(text: str) -> int | None:
-    if text == "auto":
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"--batch must be auto or a whole number of at least 1, not {text!r}")
-    return int(text)
 
 
 def _lengths(protocol: str | None, least: int | None, most: int | None) -> tuple[int, int]:
@@ -173,12 +165,6 @@ def _paper_prefixes(corpus: str, tokenizer: Any, limit: int | None) -> list[Pref
     return prefixes_from_ids(blocks[:limit].tolist(), tokenizer)
 
 
-def _quiet(hf: Any) -> None:
-    """Bars and remarks of the library would run into ours; errors still come through."""
-    hf.utils.logging.set_verbosity_error()
-    hf.utils.logging.disable_progress_bar()
-
-
 @contextmanager
 def _target(out: str) -> Iterator[Path]:
     """The file to write; for standard output a temporary one, printed at the end."""
@@ -192,27 +178,6 @@ def _target(out: str) -> Iterator[Path]:
         with path.open("rb") as lines:
             shutil.copyfileobj(lines, sys.stdout.buffer)
         sys.stdout.buffer.flush()
-
-
-@contextmanager
-def _status(what: str) -> Iterator[None]:
-    if not sys.stderr.isatty():
-        yield
-        return
-    with Console(stderr=True).status(what):
-        yield
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on a terminal's standard error; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("continuing", total=total)
-        yield lambda done, _: bars.update(task, completed=done)
 
 
 def _report(done: Completed, strategy: Strategy, out: str, as_json: bool) -> None:

@@ -41,6 +41,7 @@ class Attachment:
         self.previous = model.__dict__.get("forward")  # somebody's before us, such as a device hook
         self.names = tuple(inspect.signature(type(model).forward).parameters)[1:]
         self.parts: MeanParts | None = None
+        self.detached = False  # by then another wrapper may hold this one: it goes on as if it were not there
         self.running = False
         self.trained = False
         self.finish: Finish | None = None
@@ -55,8 +56,9 @@ class Attachment:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = {**dict(zip(self.names, args, strict=False)), **kwargs}
-        if given.get("labels") is None and given.get("shift_labels") is None:
-            self._refuse_other_losses(given)
+        unlabelled = given.get("labels") is None and given.get("shift_labels") is None
+        if self.detached or unlabelled or given.get("fused_lm_head"):
+            self._refuse_other_losses()
             return self._run(given)
         return_dict = given.pop("return_dict", None)
         batch = self._batch(given)
@@ -189,14 +191,13 @@ class Attachment:
             name = type(self.model).__name__
             warnings.warn(f"scalegrad: {name} trains from whole logits, which takes memory: {problem}", stacklevel=2)
 
-    def _refuse_other_losses(self, given: dict[str, Any]) -> None:
-        if not (self.model.training and torch.is_grad_enabled()):
-            return
-        raise ValueError(
-            "labels must be given to a model with an objective attached while it trains: whatever computes its loss "
-            "elsewhere (label smoothing, compute_loss_func, another trainer) would leave the objective out; "
-            "hf.detach(model) first if that is meant"
-        )
+    def _refuse_other_losses(self) -> None:
+        if self.model.training and torch.is_grad_enabled() and not self.detached:
+            raise ValueError(
+                "a model with an objective attached must be given labels while it trains: whatever computes its loss "
+                "elsewhere (label smoothing, compute_loss_func, TRL's fused output layer) would leave the objective "
+                "out; hf.detach(model) first if that is meant"
+            )
 
 
 class _Request:
@@ -237,11 +238,12 @@ class Watch:
         self.attachment = attachment
 
     def __call__(self, trunk: nn.Module, inputs: Any) -> None:
-        if trunk.training and torch.is_grad_enabled() and not self.attachment.running:
+        mine = self.attachment
+        if trunk.training and torch.is_grad_enabled() and not (mine.running or mine.detached):
             raise ValueError(
                 "this model has an objective attached, and something trains it around its forward: its "
-                f"{type(trunk).__name__} was called directly, as TRL's fused output layer does, and the loss would be another; use "
-                "integrations.trl.ScaleGradSFTTrainer for TRL, or hf.detach(model)"
+                f"{type(trunk).__name__} was called directly, as TRL's fused output layer does, and the loss would be "
+                "another; use integrations.trl.ScaleGradSFTTrainer for TRL, or hf.detach(model)"
             )
 
 

@@ -13,13 +13,14 @@ from torch import Tensor
 
 from scalegrad.functional.heads import LogitsHead
 from scalegrad.integrations.attachment import Attachment, MeanParts, OutputLayer, Watch
+from scalegrad.integrations.card import Saver
 from scalegrad.integrations.labels import IGNORED, causal_batch
 from scalegrad.integrations.objective import TokenLoss, record
 from scalegrad.nn import ScaleGradLoss
 
 Model = TypeVar("Model", bound=Any)
 
-_ABSENT = object()
+_CHANGED = ("accepts_loss_kwargs", "loss_type")  # what Trainer reads
 _PLACE = "_scalegrad"  # the attribute of a model that holds its attachment
 
 
@@ -74,10 +75,11 @@ def attach(model: Model, loss: TokenLoss, *, prompt: bool = False) -> Model:
     With gradients on, the output's `loss` is the objective's sum over `num_items_in_batch` (or the number of targets)
     and there are no logits; with gradients off it is the plain −log p, with logits. Without labels the model is as it
     was, so `generate` works; training it without labels raises, since the objective would be left out. Saving and
-    loading know nothing of it, except for a record of the objective in the saved configuration.
+    loading know nothing of it, except for a record of the objective in the saved configuration and model card.
 
     Args:
-        model: a Hugging Face model with an output layer, or a PEFT model around one. Given back.
+        model: a Hugging Face model with an output layer, or a PEFT model around one (attach after adding adapters, so
+            that these are saved with the record too). Given back.
         loss: the objective. Its `step` is the caller's to set if γ follows a schedule (`StepCallback` does).
         prompt: count as seen also what is no target: a causal model's masked labels, an encoder's input.
     """
@@ -87,7 +89,7 @@ def attach(model: Model, loss: TokenLoss, *, prompt: bool = False) -> Model:
         raise ValueError(f"model must be a Hugging Face model with an output layer, not {type(inner).__name__}")
     detach(inner)
     attachment = Attachment(inner, loss, prompt)
-    attachment.before = {name: inner.__dict__.get(name, _ABSENT) for name in ("accepts_loss_kwargs", "loss_type")}
+    attachment.before = {name: inner.__dict__[name] for name in _CHANGED if name in inner.__dict__}
     inner.__dict__[_PLACE] = attachment
     inner.forward = attachment
     inner.accepts_loss_kwargs = True  # Trainer then counts the targets of the whole step and says so
@@ -97,6 +99,7 @@ def attach(model: Model, loss: TokenLoss, *, prompt: bool = False) -> Model:
     if trunk is not None:
         trunk.register_forward_pre_hook(Watch(attachment))
     inner.config.scalegrad = record(loss)
+    model.save_pretrained = Saver(model, inner.config)
     return model
 
 
@@ -106,15 +109,17 @@ def detach(model: Model) -> Model:
     attachment: Attachment | None = inner.__dict__.pop(_PLACE, None)
     if attachment is None:
         return model
-    if attachment.previous is None:
-        inner.__dict__.pop("forward", None)
-    else:
-        inner.forward = attachment.previous
-    for name, value in attachment.before.items():
-        if value is _ABSENT:
-            inner.__dict__.pop(name, None)
-        else:
-            setattr(inner, name, value)
+    attachment.detached = True
+    if inner.__dict__.get("forward") is attachment:
+        inner.__dict__.pop("forward")
+        if attachment.previous is not None:
+            inner.forward = attachment.previous
+    for name in _CHANGED:
+        inner.__dict__.pop(name, None)
+    inner.__dict__.update(attachment.before)
+    for saved in (model, inner):
+        if isinstance(saved.__dict__.get("save_pretrained"), Saver):
+            del saved.save_pretrained
     layer = inner.get_output_embeddings()
     if isinstance(layer.__dict__.get("forward"), OutputLayer):
         del layer.forward

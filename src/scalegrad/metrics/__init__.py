@@ -13,6 +13,7 @@ from scalegrad.metrics.loops import Loop, longest_loop, longest_loops
 from scalegrad.metrics.mover import MoverScore, moverscore
 from scalegrad.metrics.overlap import bleu, chrf, rouge, rouge_per_text
 from scalegrad.metrics.predictions import hits_at_k, human_next_token, next_token, target_rank
+from scalegrad.metrics.seeds import Spread, over_seeds
 from scalegrad.metrics.significance import Interval, PermutationTest, bootstrap, paired_bootstrap, permutation_test
 from scalegrad.metrics.texts import RepetitionCounter, clean_up_spaces, repetition, repetition_per_text
 from scalegrad.metrics.variety import compression_ratio, distinct_n, diversity, self_bleu, zipf_coefficient
@@ -24,6 +25,7 @@ __all__ = [
     "MoverScore",
     "PermutationTest",
     "RepetitionCounter",
+    "Spread",
     "bits_per_byte",
     "bleu",
     "bootstrap",
@@ -47,6 +49,7 @@ __all__ = [
     "longest_loops",
     "moverscore",
     "next_token",
+    "over_seeds",
     "paired_bootstrap",
     "percentage_agreement",
     "permutation_test",

@@ -3,6 +3,7 @@
 from scalegrad.runs.atomic import check_writable_folder, replacing, write_json, write_lines, write_text
 from scalegrad.runs.environment import environment, hardware, versions
 from scalegrad.runs.folder import Run
+from scalegrad.runs.samples import samples_name
 
 __all__ = [
     "Run",
@@ -10,6 +11,7 @@ __all__ = [
     "environment",
     "hardware",
     "replacing",
+    "samples_name",
     "versions",
     "write_json",
     "write_lines",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scalegrad.data import completion_blocks, encode_corpus, gpt2_tokenizer, language_modelling_chunks, wikitext103
 from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
+from scalegrad.report.paper import TABLES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,13 +16,6 @@ LANGUAGE_MODELLING = "language modelling, 1,024 targets a chunk"
 BLOCKS_150 = "completion, 150-token blocks (what the paper's row is taken on)"
 BLOCKS_100 = "completion, 100-token blocks (comparable with 100-token continuations)"
 
-# The human rows of its open-ended generation tables, test and validation: Rep to .001, uniq and uniq-w to 10.
-_PAPER: dict[tuple[str, str], dict[str, float]] = {
-    ("test", LANGUAGE_MODELLING): {"uniq": 18_270, "rep_16": 0.177, "rep_32": 0.285, "rep_128": 0.480},
-    ("test", BLOCKS_150): {"rep_1": 0.382, "rep_2": 0.096, "rep_3": 0.037, "uniq_w": 27_550},
-    ("valid", LANGUAGE_MODELLING): {"uniq": 17_680, "rep_16": 0.173, "rep_32": 0.278, "rep_128": 0.470},
-    ("valid", BLOCKS_150): {"rep_1": 0.376, "rep_2": 0.097, "rep_3": 0.032, "uniq_w": 27_630},
-}
 _TITLES = {"uniq": "uniq", "rep_16": "Rep/16", "rep_32": "Rep/32", "rep_128": "Rep/128"}
 _TITLES |= {"rep_1": "Rep-1", "rep_2": "Rep-2", "rep_3": "Rep-3", "uniq_w": "uniq-w"}
 
@@ -69,8 +63,16 @@ def corpus_rows(name: str = "wikitext-103") -> list[CorpusRow]:
             found[taken_on] = repetition(map(clean_up_spaces, texts))
         for taken_on, figures in found.items():
             kept = {name: figures[name] for name in _TITLES if name in figures}
-            rows.append(CorpusRow(split, taken_on, kept, _PAPER.get((split, taken_on))))
+            rows.append(CorpusRow(split, taken_on, kept, _paper(split, taken_on, kept)))
     return rows
+
+
+def _paper(split: str, taken_on: str, figures: dict[str, float]) -> dict[str, float] | None:
+    """The paper's human row, in the columns of `figures`: Rep to .001, uniq and uniq-w to 10."""
+    if taken_on == BLOCKS_100:
+        return None
+    row = TABLES[f"wikitext-103 {split}"].rows["Human"]
+    return {name: row[name] for name in figures}
 
 
 def rows_as_dict(rows: list[CorpusRow]) -> list[dict[str, Any]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich import box
 from rich.console import Console
-from rich.measure import Measurement as Width
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from scalegrad.report.fitting_table import print_fitting
 from scalegrad.report.measure.measurement import Quote
 from scalegrad.report.measure.side_by_side import FIGURES, PAIRED, Difference, MeasureReport, Row
 from scalegrad.report.measure.wording import (
@@ -32,7 +32,7 @@ def print_report(report: MeasureReport, console: Console) -> None:
     for sentence in sentences(report):
         console.print(Text(printable(sentence)))
     console.print()
-    _print_table(report.rows, console)
+    print_fitting(console, _table(report.rows), _upright_table(report.rows))
     for note in report.notes:
         console.print(Text(f"• {printable(note)}", style="yellow"))
     meanings = [f"{_SHORT[name]}: {meaning}" for name, meaning in MEANINGS.items()]
@@ -47,20 +47,6 @@ def print_report(report: MeasureReport, console: Console) -> None:
             console.print(Text(f"Worst texts of {printable(name)}", style="bold"))
         for quote in quotes:
             console.print(_quoted(quote, marks))
-
-
-def _print_table(rows: list[Row], console: Console) -> None:
-    """A row a system where that fits, else a column a system; if neither fits, rows that run over the edge."""
-    wide, upright = _table(rows), _upright_table(rows)
-    room = console.options.update(max_width=1_000)
-    width = Width.get(console, room, wide).maximum
-    if width > console.width >= Width.get(console, room, upright).maximum:
-        console.print(upright)
-        return
-    edge = console.width
-    console.width = max(edge, width)
-    console.print(wide)
-    console.width = edge
 
 
 def _table(rows: list[Row]) -> Table:

@@ -6,8 +6,8 @@ import math
 import os
 import resource
 import sys
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -105,14 +105,28 @@ def fit(
         eval_dataset=validation,
         callbacks=list(callbacks),
     )
-    _train(trainer, run, settings)
-    return _finish(trainer, tokenizer, run)
+    with _without_bars():
+        _train(trainer, run, settings)
+        return _finish(trainer, tokenizer, run)
 
 
 def _trainer_class() -> type[RunTrainer]:
     from scalegrad.tasks.training.trainer import RunTrainer  # loads transformers
 
     return RunTrainer
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """The library draws a bar for every file it writes."""
+    logging = need("transformers", extra="train").utils.logging
+    drawn = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if drawn:
+            logging.enable_progress_bar()
 
 
 def _arguments(run: Run, settings: Settings, steps: int) -> Any:
@@ -165,9 +179,7 @@ def _train(trainer: RunTrainer, run: Run, settings: Settings) -> None:
     if "tensorboard" in settings.trackers and run.writes:
         trainer.add_callback(_tensorboard(run, good[-1] if good else 0))
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Could not find.*the best model", category=UserWarning)
-            trainer.train(resume_from_checkpoint=str(checkpoints.path_of(run.checkpoints, good[-1])) if good else None)
+        trainer.train(resume_from_checkpoint=str(checkpoints.path_of(run.checkpoints, good[-1])) if good else None)
     except Exception as error:
         if not out_of_memory(error):
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,8 +27,11 @@ class NotFinite(ValueError):
     """The loss or a weight became NaN or infinite; the message says where, and what is left."""
 
 
-class RunTrainer(Trainer):
+class RunTrainer(Trainer):  # type: ignore[misc]
     """One run: `batches` is what this process sees in all steps together, `make_optimizers` replaces AdamW."""
+
+    optimizer: Any
+    control: Any
 
     def __init__(
         self, *, run: Run, settings: Settings, loss: Any, batches: TrainingBatches, batches_in_epoch: int,
@@ -36,6 +40,7 @@ class RunTrainer(Trainer):
         self.run, self.settings, self.loss, self.batches = run, settings, loss, batches
         self.make_optimizers = make_optimizers
         self.batches_in_epoch = batches_in_epoch
+        self.use_cache = getattr(options["model"].config, "use_cache", None)  # as it was; training turns it off
         super().__init__(**options)
         self.loss_is_scaled_for_ga = True  # an attached model divides by the targets of the whole step
         self.add_callback(_Pace(settings, self))
@@ -155,7 +160,7 @@ class RunTrainer(Trainer):
         if self.settings.patience is None or self.state.best_global_step is None:
             return False
         since = [entry for entry in self.state.log_history if "eval_loss" in entry]
-        return sum(entry["step"] > self.state.best_global_step for entry in since) >= self.settings.patience
+        return len([entry for entry in since if entry["step"] > self.state.best_global_step]) >= self.settings.patience
 
     # ---- log ---------------------------------------------------------------------------------------------------------
 
@@ -207,9 +212,8 @@ class RunTrainer(Trainer):
             super()._save_checkpoint(model, trial)
             self.accelerator.wait_for_everyone()
             if self.args.should_save:
-                checkpoints.seal(
-                    checkpoints.path_of(folder / checkpoints.WRITING, step), checkpoints.path_of(folder, step)
-                )
+                written = checkpoints.path_of(folder / checkpoints.WRITING, step)
+                checkpoints.seal(written, checkpoints.path_of(folder, step))
                 checkpoints.tidy(folder, {step, self.state.best_global_step or step})
         self.accelerator.wait_for_everyone()
 
@@ -224,22 +228,22 @@ class RunTrainer(Trainer):
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         """Weights and configuration; no pickle of the arguments, and `use_cache` as the model had it."""
         config = self._inner_config()
-        training, config.use_cache = config.use_cache, True
+        training, config.use_cache = config.use_cache, self.use_cache
         try:
             super()._save(output_dir, state_dict)
         finally:
             config.use_cache = training
-        (checkpoints.Path(output_dir or self.args.output_dir) / "training_args.bin").unlink(missing_ok=True)
+        (Path(output_dir or self.args.output_dir) / "training_args.bin").unlink(missing_ok=True)
 
     # ---- selection ---------------------------------------------------------------------------------------------------
 
     def select(self) -> int:
         """Give the model the weights of the best step, or leave it at the last where nothing was evaluated."""
-        best = self.state.best_global_step
+        best: int | None = self.state.best_global_step
         if best is not None and best != self.state.global_step:
             self.state.best_model_checkpoint = str(checkpoints.path_of(self.run.checkpoints, best))
             self._load_best_model()
-        return best if best is not None else self.state.global_step
+        return int(self.state.global_step if best is None else best)
 
 
 class _Pace(TrainerCallback):  # type: ignore[misc]

@@ -1,0 +1,151 @@
+"""`scalegrad evaluate`: the open-ended columns of the paper's tables for a saved model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from scalegrad._extras import need
+from scalegrad.cli.progress import bars, quiet_transformers, read_batch, status
+
+if TYPE_CHECKING:
+    from scalegrad.runs import Run
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A run's folder, a model's folder, or a hub name.")]
+Corpora = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--corpus",
+        metavar="NAME",
+        help="wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH, a file; again for more.",
+    ),
+]
+Strategies = Annotated[
+    list[str] | None,
+    typer.Option("--strategy", "-s", help="A decoding, such as greedy or greedy,gamma=0.2; again for more."),
+]
+Gamma = Annotated[
+    float | None, typer.Option(help="γ of the calibrated perplexity (default: what the model was trained with).")
+]
+Prefixes = Annotated[int | None, typer.Option(help="Only so many prefixes, evenly spread; 0 leaves completion out.")]
+Chunks = Annotated[
+    int | None, typer.Option(help="Only so many chunks, evenly spread; 0 leaves language modelling out.")
+]
+New = Annotated[int, typer.Option("--new-tokens", help="Tokens to generate after each prefix: a divisor of 300.")]
+Samples = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Keep the texts (default: in a run's own folder).")
+]
+Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the figures as JSON as well.")]
+Seed = Annotated[int, typer.Option(help="Of sampled texts, and of the draw of IMDB reviews.")]
+Batch = Annotated[str, typer.Option(help="Chunks or prefixes at a time, or auto: what fits into memory.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, …")]
+Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
+Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Execute code that comes with the model.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Make texts anew that were made with other settings.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+def command(
+    model: Model,
+    corpus: Corpora = None,
+    strategy: Strategies = None,
+    gamma: Gamma = None,
+    prefixes: Prefixes = None,
+    chunks: Chunks = None,
+    new_tokens: New = 100,
+    samples: Samples = None,
+    out: Out = None,
+    seed: Seed = 0,
+    batch: Batch = "auto",
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    trust_remote_code: Trust = False,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Perplexity and repetition of a model, as the paper measures them, beside human text and the paper's own rows.
+
+    A run's folder keeps the figures (evaluation.json) and texts (samples/); stopped, the same command goes on.
+
+    Example: scalegrad evaluate runs/sg --strategy greedy --strategy greedy,gamma=0.2 --prefixes 120 --chunks 20
+    """
+    size = read_batch(batch)
+    need("transformers", extra="complete")
+    quiet_transformers()
+    from scalegrad import decoding
+    from scalegrad.runs import write_json
+    from scalegrad.tasks.open_ended.corpora import find_corpus
+    from scalegrad.tasks.open_ended.evaluation import evaluate, evaluate_run, saved_gamma
+
+    texts = [find_corpus(name, seed) for name in corpus or ["wikitext-103"]]
+    run = _run(model)
+    with status(f"loading {model}"):
+        network, tokenizer = decoding.load(str(run.model_path) if run else model, device, dtype, trust_remote_code)
+    options: dict[str, Any] = {
+        "strategies": tuple(strategy or ["greedy"]),
+        "gamma": saved_gamma(network.config) if gamma is None else gamma,
+        "prefixes": prefixes,
+        "chunks": chunks,
+        "new_tokens": new_tokens,
+        "seed": seed,
+        "batch": size,
+        "overwrite": overwrite,
+    }
+    found = {}
+    with bars() as told:
+        for text in texts:
+            if run and samples is None:
+                found[text.name] = evaluate_run(run, network, tokenizer, text, **options, progress=told)
+            else:
+                found[text.name] = evaluate(
+                    network, tokenizer, text, **options, samples=samples, name=model, progress=told
+                )
+    if out is not None:
+        write_json(out, found)
+    if as_json:
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    _print(found, model, getattr(network.config, "scalegrad", None))
+    if run:
+        print(f"In {run.path / 'evaluation.json'}; compare runs with: scalegrad report FOLDER…")
+
+
+def _run(model: str) -> Run | None:
+    """The run that `model` is the folder of, if it is one."""
+    from scalegrad.runs import Run
+
+    folder = Path(model).expanduser()
+    if not (folder / "config.json").is_file() or not any(
+        (folder / name).exists() for name in ("metrics.jsonl", "done.json", "environment.json")
+    ):
+        return None
+    run = Run.open(folder)
+    if not run.finished:
+        raise ValueError(f"the run in {folder} has not finished; train it to its end first (the same command goes on)")
+    return run
+
+
+def _print(found: dict[str, Any], model: str, record: dict[str, Any] | None) -> None:
+    from scalegrad.report.comparison import Comparison, human_row, paper_rows, rows_of
+    from scalegrad.report.comparison.evaluations import objective_label
+    from scalegrad.report.comparison.terminal import print_figures
+
+    trained = "" if record is None else _objective(record)
+    label = objective_label(trained) if trained else Path(model).name
+    console = Console()
+    for name, evaluation in found.items():
+        rows = rows_of(label, trained, evaluation)
+        paper, said = paper_rows(name, [label if trained else "MLE"], [evaluation["protocol"]])
+        comparison = Comparison([*rows, *human_row(evaluation), *paper], name, [*evaluation["notes"], *said])
+        print_figures(comparison, console)
+
+
+def _objective(record: dict[str, Any]) -> str:
+    """ "sg=0.2" of what a saved model says of its training."""
+    name = str(record.get("objective", ""))
+    strength = record.get("alpha" if name == "ul" else "gamma")
+    return name if name == "mle" or strength is None else f"{name}={strength}"

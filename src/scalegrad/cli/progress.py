@@ -1,0 +1,58 @@
+"""What verbs that run models share: bars and remarks on a terminal's standard error, and the batch size."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from scalegrad._extras import need
+
+Told = Callable[[str, int, int], None]  # what, how much of it is done, how much there is
+
+
+@contextmanager
+def status(what: str) -> Iterator[None]:
+    """Say what is waited for, on a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextmanager
+def bars() -> Iterator[Told | None]:
+    """A function that draws a bar for each thing it is told of; None where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
+        tasks: dict[str, TaskID] = {}
+
+        def told(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = drawn.add_task(what, total=total)
+            drawn.update(tasks[what], completed=done, total=total)
+
+        yield told
+
+
+def quiet_transformers() -> None:
+    """Bars and remarks of the library would run into ours; errors still come through."""
+    logging = need("transformers", extra="hf").utils.logging
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+def read_batch(text: str) -> int | None:
+    """The value of --batch: None for auto."""
+    if text == "auto":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"--batch must be auto or a whole number of at least 1, not {text!r}")
+    return int(text)

@@ -1,0 +1,68 @@
+"""`scalegrad report`: run folders side by side."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from scalegrad._extras import need
+
+Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Runs, or folders that hold runs.")]
+Corpus = Annotated[str | None, typer.Option(metavar="NAME", help="Which corpus of those the runs were scored on.")]
+Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the page: table, plots and texts side by side.")]
+Markdown = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the table as Markdown.")]
+Plots = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the plots as PNG.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")]
+
+
+def command(
+    folders: Folders,
+    corpus: Corpus = None,
+    html: Html = None,
+    markdown: Markdown = None,
+    plots: Plots = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare runs: their figures beside human text and the paper's, training curves, and texts side by side.
+
+    Runs that differ by their seed alone are merged into one row, mean ± deviation.
+
+    Example: scalegrad report runs/mle runs/sg --html report.html
+    """
+    need("numpy", extra="measure")
+    from scalegrad.report import comparison as side_by_side
+    from scalegrad.report.comparison.terminal import markdown as as_markdown
+    from scalegrad.report.comparison.terminal import print_comparison
+    from scalegrad.report.figure import save_figure
+    from scalegrad.runs import check_writable_folder, write_text
+
+    for path in (html, markdown):
+        if path is not None:
+            check_writable_folder(path.parent, "folder")
+    found = side_by_side.compare_runs(side_by_side.find_runs(folders), corpus)
+    if html is not None:
+        side_by_side.write_page(found, html)
+    if markdown is not None:
+        write_text(markdown, as_markdown(found))
+    if plots is not None:
+        check_writable_folder(plots, "plots")
+        for plot in side_by_side.plots(found):
+            save_figure(plot.figure, plots / f"{plot.name}.png")
+    if as_json:
+        rows = [{key: asdict(row)[key] for key in _KEPT} for row in found.systems]
+        print(
+            json.dumps({"corpus": found.corpus, "rows": rows, "notes": list(found.notes)}, ensure_ascii=False, indent=2)
+        )
+        return
+    print_comparison(found, Console())
+    for path in (html, markdown, plots):
+        if path is not None:
+            print(f"In {path}")
+
+
+_KEPT = ("label", "kind", "family", "strength", "runs", "figures", "deviations")

@@ -1,0 +1,147 @@
+"""The figures a comparison knows: what they are called, what they are, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from scalegrad.report.comparison.systems import System
+
+
+class Column(NamedTuple):
+    """A figure: its title, what it says, how it is printed, and which way is better."""
+
+    title: str
+    meaning: str
+    form: str  # "share" .661, "count" 12,540, "number" 13.24
+    better: str  # "low", "high" or "human": nearest to the human row
+
+
+_TOKENS = "Predicting the next token"
+_TEXTS = "Writing on its own"
+_DIRECTED = "Against references"
+
+_REP_L = "share of predictions that are among the previous {} tokens"
+COLUMNS: dict[str, Column] = {
+    "ppl": Column("ppl", "perplexity, exp of the mean plain NLL a token", "number", "low"),
+    "calibrated_ppl": Column(
+        "calibrated ppl", "perplexity of p̃, which ScaleGrad fits to the data: a true perplexity", "number", "low"
+    ),
+    "uniq": Column("uniq", "distinct tokens among the predictions", "count", "human"),
+    "rep_16": Column("Rep/16", _REP_L.format(16), "share", "human"),
+    "rep_32": Column("Rep/32", _REP_L.format(32), "share", "human"),
+    "rep_128": Column("Rep/128", _REP_L.format(128), "share", "human"),
+    "rep_1": Column("Rep-1", "share of a text's words said before in it", "share", "human"),
+    "rep_2": Column("Rep-2", "the same of its pairs of words", "share", "human"),
+    "rep_3": Column("Rep-3", "the same of its runs of three words", "share", "human"),
+    "uniq_w": Column("uniq-w", "distinct words over all texts", "count", "human"),
+    "bits_per_byte": Column("bits/byte", "NLL in bits a byte of text: compares between tokenizers", "number", "low"),
+    "accuracy": Column("accuracy", "share of predictions that are right", "share", "high"),
+    "wrep_16": Column("wrong Rep/16", "Rep/16 where the prediction is wrong", "share", "low"),
+    "wrep_32": Column("wrong Rep/32", "Rep/32 where the prediction is wrong", "share", "low"),
+    "wrep_128": Column("wrong Rep/128", "Rep/128 where the prediction is wrong", "share", "low"),
+    "seen_mass": Column("seen mass", "probability of all tokens already read, together", "share", "human"),
+    "rep_1_no_unk": Column("Rep-1 no <unk>", "Rep-1 with <unk> taken out of the texts", "share", "human"),
+    "rep_2_no_unk": Column("Rep-2 no <unk>", "Rep-2 with <unk> taken out of the texts", "share", "human"),
+    "rep_3_no_unk": Column("Rep-3 no <unk>", "Rep-3 with <unk> taken out of the texts", "share", "human"),
+    "n_texts": Column("texts", "continuations scored", "count", "high"),
+    "validation_ppl": Column("validation ppl", "plain perplexity on the validation text", "number", "low"),
+    "rouge_1": Column("R-1", "ROUGE-1 F1", "number", "high"),
+    "rouge_2": Column("R-2", "ROUGE-2 F1", "number", "high"),
+    "rouge_l": Column("R-L", "ROUGE-L F1", "number", "high"),
+    "rouge_lsum": Column("R-Lsum", "ROUGE-L F1 over sentences", "number", "high"),
+    "moverscore_1": Column("WMD-1", "1-gram MoverScore", "number", "high"),
+    "cider": Column("CIDEr", "CIDEr", "number", "high"),
+    "meteor": Column("METEOR", "METEOR", "number", "high"),
+    "bleu": Column("BLEU", "BLEU", "number", "high"),
+}  # fmt: skip
+
+# The main table: the paper's columns; everything else a system has goes into a second one.
+MAIN: dict[str, tuple[str, ...]] = {
+    _TOKENS: ("ppl", "calibrated_ppl", "uniq", "rep_16", "rep_32", "rep_128"),
+    _TEXTS: ("rep_1", "rep_2", "rep_3", "uniq_w"),
+    _DIRECTED: ("rouge_1", "rouge_2", "rouge_l", "rouge_lsum", "moverscore_1", "cider", "meteor", "bleu"),
+}
+
+
+def column(name: str) -> Column:
+    """The column of a figure; one that is not known is shown under its own name."""
+    return COLUMNS.get(name) or Column(name.replace("_", " "), "", "number", "high")
+
+
+def main_columns(systems: Sequence[System]) -> dict[str, list[str]]:
+    """Group → the figures of the main table that any model here has; without any of them, all there are."""
+    there = _present(systems)
+    found = {group: [name for name in names if name in there] for group, names in MAIN.items()}
+    found = {group: names for group, names in found.items() if names}
+    return found or ({"Figures": there} if there else {})
+
+
+def further_columns(systems: Sequence[System]) -> list[str]:
+    """The figures the main table leaves out, in their usual order."""
+    shown = {name for names in main_columns(systems).values() for name in names}
+    rest = [name for name in _present(systems) if name not in shown]
+    order = list(COLUMNS)
+    return sorted(rest, key=lambda name: order.index(name) if name in order else len(order))
+
+
+def _present(systems: Sequence[System]) -> list[str]:
+    models = [system for system in systems if system.kind in ("trained", "decoded")]
+    return list(dict.fromkeys(name for system in models for name in system.figures))
+
+
+def written(name: str, value: float | None) -> str:
+    """A figure as the tables print it.
+
+    >>> written("rep_1", 0.6614), written("uniq", 12540.0), written("ppl", 13.2412), written("ppl", None)
+    ('.661', '12,540', '13.24', '–')
+    """
+    if value is None or value != value:
+        return "–"
+    form = column(name).form
+    if form == "share":
+        return f"{value:.3f}".removeprefix("0") if 0 <= value < 1 else f"{value:.3f}"
+    if form == "count":
+        return f"{value:,.0f}"
+    return f"{value:,.2f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def written_deviation(name: str, value: float | None) -> str:
+    """A deviation, beside its figure; "" where there is none.
+
+    >>> written_deviation("rep_1", 0.0031), written_deviation("rep_1", 0.00001), written_deviation("ppl", None)
+    ('±.003', '±<.001', '')
+    """
+    if value is None or value != value:
+        return ""
+    finest = {"share": 0.001, "count": 1.0, "number": 0.01}[column(name).form]
+    return f"±{written(name, value)}" if value >= finest / 2 else f"±<{written(name, finest)}"
+
+
+def best(systems: Sequence[System], name: str, human: System | None) -> set[int]:
+    """Places of the models whose figure is best: lowest, highest, or nearest to the human row. None of one alone."""
+    models = [
+        at for at, system in enumerate(systems) if system.kind in ("trained", "decoded") and name in system.figures
+    ]
+    if len(models) < 2:
+        return set()
+    goal = human.figures.get(name) if human else None
+    wanted = column(name).better
+    if wanted == "human" and goal is None:
+        wanted = "high" if column(name).form == "count" else "low"
+
+    def distance(at: int) -> float:
+        value = systems[at].figures[name]
+        if wanted == "human":
+            assert goal is not None
+            return abs(value - goal)
+        return -value if wanted == "high" else value
+
+    least = min(map(distance, models))
+    shown = {
+        at
+        for at in models
+        if written(name, systems[at].figures[name])
+        in {written(name, systems[other].figures[name]) for other in models if distance(other) == least}
+    }
+    return shown if len(shown) < len(models) else set()

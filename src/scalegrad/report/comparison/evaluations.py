@@ -1,0 +1,106 @@
+"""From evaluations (what `scalegrad evaluate` gives for a model on a corpus) to rows of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from scalegrad.report.comparison.systems import Sample, System
+from scalegrad.report.paper import TABLES
+
+HUMAN = "Human"
+
+Texts = Callable[[str | None], Sequence[Sample]]  # the texts of a decoding by its name; None: of what has no name
+
+
+def no_texts(_: str | None) -> Sequence[Sample]:
+    """For rows without texts."""
+    return ()
+
+
+def rows_of(label: str, objective: str, evaluation: Mapping[str, Any], texts: Texts = no_texts) -> list[System]:
+    """A model's row (its first decoding) and one for each further decoding.
+
+    `objective` is "mle", "ul=1.0", "sg=0.2" or "". Figures that are not those of open-ended generation are taken as
+    they are: numbers under their names.
+
+    >>> scores = {"language_modelling": {"ppl": 13.2}, "penalised": {"gamma=0.2": {"ppl": 14.9}}}
+    >>> scores["completion"] = {"greedy": {"rep_1": 0.66}, "greedy,gamma=0.2": {"rep_1": 0.45}}
+    >>> [(row.label, row.figures) for row in rows_of("MLE", "mle", scores)]
+    [('MLE', {'ppl': 13.2, 'rep_1': 0.66}), ('MLE, decoded with γ=0.2', {'rep_1': 0.45, 'ppl': 14.9})]
+    """
+    family, strength = read_objective(objective)
+    decodings = evaluation.get("completion", {})
+    if "language_modelling" not in evaluation and not decodings:
+        numbers = {k: v for k, v in evaluation.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+        return [System(label, numbers, "trained", family, strength, samples=texts(None))]
+    first = next(iter(decodings), None)
+    figures = {**evaluation.get("language_modelling", {}), **decodings.get(first, {})}
+    rows = [System(label, figures, "trained", family, strength, samples=texts(first) if first else ())]
+    for strategy, own in decodings.items():
+        if strategy != first:
+            rows.append(_decoded(label, family, strategy, own, evaluation.get("penalised", {}), texts))
+    return rows
+
+
+def human_row(evaluation: Mapping[str, Any], texts: Texts = no_texts) -> list[System]:
+    """The human row that stands with a model's figures, or none."""
+    figures = {name: value for part in evaluation.get("human", {}).values() for name, value in part.items()}
+    return [System(HUMAN, figures, "human", samples=texts("human"))] if figures else []
+
+
+def paper_rows(
+    corpus: str, labels: Iterable[str], protocols: Sequence[Mapping[str, Any]] = ()
+) -> tuple[list[System], list[str]]:
+    """The paper's rows of a corpus for these labels and human text, and sentences on what they compare with."""
+    table = TABLES.get(corpus)
+    wanted = [label for label in dict.fromkeys(labels) if table and label in table.rows]
+    if table is None or not wanted:
+        return [], []
+    rows = [System(f"{label}, in the paper", table.rows[label], "paper", read_objective(label)[0]) for label in wanted]
+    rows.append(System("Human, in the paper", table.rows[HUMAN], "paper", "human"))
+    said = [
+        f"The paper's rows (table {table.number}) are those of GPT-2 medium fine-tuned on WikiText-103: hold the "
+        "direction and the size of differences against them, not the level.",
+        "The paper's human row is on texts of 150 tokens, the one here on texts as long as the models': Rep-n grows "
+        "with length.",
+    ]
+    if any(not protocol.get("gpt2_tokenizer", True) for protocol in protocols):
+        rows = [replace(row, figures=_words_only(row.figures)) for row in rows]
+        said.append("Of the paper's rows only Rep-n is shown: its other columns depend on the tokenizer.")
+    return rows, said
+
+
+def objective_label(objective: str) -> str:
+    """ "SG γ=0.2" of "sg=0.2", "MLE" of "mle"."""
+    name, _, strength = objective.partition("=")
+    sign = {"sg": " γ=", "ul": " α="}.get(name)
+    return f"{name.upper()}{sign}{strength}" if sign and strength else name.upper()
+
+
+def read_objective(text: str) -> tuple[str, float | None]:
+    """("sg", 0.2) of "sg=0.2" or "SG γ=0.2"; a schedule has no one strength."""
+    name, _, strength = text.partition("=")
+    try:
+        return (name.split() or [""])[0].lower(), float(strength)
+    except ValueError:
+        return (name.split() or [""])[0].lower(), None
+
+
+def _decoded(
+    label: str, family: str, strategy: str, own: Mapping[str, float], penalised: Mapping[str, Any], texts: Texts
+) -> System:
+    """A model under another decoding; a penalty alone has language-modelling columns too."""
+    gamma = next((word[6:] for word in strategy.split(",") if word.startswith("gamma=")), None)
+    strength = None if gamma is None else float(gamma)
+    if strategy == f"greedy,gamma={gamma}":
+        return System(
+            f"{label}, decoded with γ={strength:g}", {**own, **penalised.get(f"gamma={gamma}", {})}, "decoded", family,
+            strength, samples=texts(strategy),
+        )  # fmt: skip
+    return System(f"{label}, {strategy}", own, "decoded", family, strength, samples=texts(strategy))
+
+
+def _words_only(figures: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if name in ("rep_1", "rep_2", "rep_3")}

@@ -1,0 +1,213 @@
+"""A comparison as one HTML page that needs nothing else, in light and dark. Texts are a stranger's: all is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scalegrad._extras import need
+from scalegrad._version import __version__
+from scalegrad.metrics import clean_up_spaces, repetition
+from scalegrad.report.comparison.colours import Look, looks
+from scalegrad.report.comparison.columns import (
+    COLUMNS,
+    Column,
+    best,
+    column,
+    further_columns,
+    main_columns,
+    written,
+    written_deviation,
+)
+from scalegrad.report.comparison.plots import Plot, plots
+from scalegrad.report.comparison.spans import Piece, ends_stuck, pieces
+from scalegrad.report.comparison.systems import Comparison, System
+from scalegrad.report.comparison.themed_svg import inline_svg
+from scalegrad.report.comparison.wording import headline, sentences
+from scalegrad.report.measure.wording import printable
+from scalegrad.runs import write_text
+
+EXAMPLES = 6
+
+
+class Continuation(NamedTuple):
+    """A text of the page: whose, in pieces that are marked or not, and what is to be said of it."""
+
+    label: str
+    look: Look
+    pieces: list[Piece]
+    rep_1: float | None
+    stuck: bool
+
+
+class Example(NamedTuple):
+    """A beginning and its continuations."""
+
+    prefix: str
+    texts: list[Continuation]
+
+
+def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = "", said: Sequence[str] = ()) -> str:
+    """The page as HTML. `extra_plots` come first; `said` are sentences to put under the headline before its own."""
+    jinja2 = need("jinja2", extra="measure")
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["printable"] = printable
+    environment.globals.update(written=written, deviation=written_deviation, column=column)
+    source = files("scalegrad.report.comparison").joinpath("page.html.j2").read_text(encoding="utf-8")
+    systems = list(comparison.systems)
+    main = main_columns(systems)
+    names = [name for group in main.values() for name in group]
+    further = further_columns(systems)
+    pictures = [
+        (plot, need("markupsafe", extra="measure").Markup(inline_svg(plot.figure, plot.name, plot.caption)))
+        for plot in (*extra_plots, *plots(comparison))
+    ]
+    html: str = environment.from_string(source).render(
+        comparison=comparison,
+        rows=list(zip(systems, looks(systems), strict=True)),
+        headline=title or headline(comparison),
+        sentences=[*said, *sentences(comparison)],
+        main=main,
+        names=names,
+        further=further,
+        best={name: best(systems, name, comparison.human) for name in [*names, *further]},
+        tiles=tiles(comparison),
+        pictures=pictures,
+        examples=examples(comparison),
+        made=how_it_was_made(comparison),
+        meanings=_meanings([*names, *further]),
+        version=__version__,
+    )
+    return html
+
+
+def write_page(comparison: Comparison, path: str | Path, extra_plots: Sequence[Plot] = (), **words: Any) -> Path:
+    """Write the page to `path`, whole or not at all; `words` as for `page`."""
+    write_text(path, page(comparison, extra_plots, **words))
+    return Path(path)
+
+
+class Tile(NamedTuple):
+    """A figure large on the page: from the baseline to the favourite, and what to hold it against."""
+
+    title: str
+    before: str
+    after: str
+    beside: str
+
+
+def tiles(comparison: Comparison) -> list[Tile]:
+    """The figures a reader should take home, as far as they are there."""
+    base, favourite, human = comparison.baseline, comparison.favourite, comparison.human
+    if base is None or favourite is None:
+        return []
+    wanted = {"rep_1": "words said again", "rep_3": "three-word runs again"}
+    wanted |= {"uniq_w": "distinct words", "ppl": "plain perplexity"}
+    found = []
+    for name, title in wanted.items():
+        if name in base.figures and name in favourite.figures:
+            before, after = base.figures[name], favourite.figures[name]
+            goal = human.figures.get(name) if human else None
+            beside = f"{after / before - 1:+.1%}" if goal is None else f"human text {_large(name, goal)}"
+            found.append(Tile(title, _large(name, before), _large(name, after), beside))
+    return found
+
+
+def examples(comparison: Comparison, count: int = EXAMPLES) -> list[Example]:
+    """`count` beginnings that every system with texts continued, evenly spread over the set: nobody chose them.
+
+    The texts shown are the baseline's, those of the model of each objective that is nearest to human text, of the
+    baseline under the favourite's penalty, and of people.
+    """
+    shown = [system for system in _spoken_of(comparison) if system.samples]
+    if not shown:
+        return []
+    texts = [{sample.prefix: sample.continuation for sample in system.samples} for system in shown]
+    prefixes = [prefix for prefix in texts[0] if all(prefix in other for other in texts)]
+    count = min(count, len(prefixes))
+    chosen = [prefixes[len(prefixes) * i // count] for i in range(count)]
+    systems = list(comparison.systems)
+    styles = [look for system, look in zip(systems, looks(systems), strict=True) if any(system is s for s in shown)]
+    return [
+        Example(
+            _readable(prefix),
+            [
+                _continuation(system.label, look, own[prefix])
+                for system, look, own in zip(shown, styles, texts, strict=True)
+            ],
+        )
+        for prefix in chosen
+    ]
+
+
+def _spoken_of(comparison: Comparison) -> list[System]:
+    human = comparison.human
+    goal = human.figures.get("rep_1", 0.0) if human else 0.0
+    trained = comparison.of_kind("trained")
+    nearest = {
+        family: min((s for s in trained if s.family == family), key=lambda s: abs(s.figures.get("rep_1", 1.0) - goal))
+        for family in dict.fromkeys(system.family for system in trained)
+        if family
+    }
+    unknown = [system for system in trained if not system.family]
+    chosen = [comparison.baseline, *nearest.values(), *unknown, comparison.twin, human]
+    return [system for system in comparison.systems if any(system is other for other in chosen)]
+
+
+def how_it_was_made(comparison: Comparison) -> dict[str, Any]:
+    """Settings that all runs share, those that differ, and the machines: {"shared": …, "own": …, "machines": …}."""
+    runs = {
+        system.label: _flat(system.made.get("config", {})) for system in comparison.of_kind("trained") if system.made
+    }
+    keys = dict.fromkeys(key for config in runs.values() for key in config)
+    shared = {
+        key: next(iter(runs.values()))[key]
+        for key in keys
+        if all(key in config for config in runs.values()) and len({str(config[key]) for config in runs.values()}) == 1
+    }
+    own = {key: {label: config.get(key, "–") for label, config in runs.items()} for key in keys if key not in shared}
+    machines = {}
+    for system in comparison.of_kind("trained"):
+        for session in system.made.get("environment", {}).get("sessions", [])[-1:]:
+            about = {key: value for key, value in _flat(session).items() if value not in ("", None)}
+            machines[system.label] = about | _flat({"result": system.made.get("done", {})})
+    return {"shared": shared, "own": own, "labels": list(runs), "machines": machines}
+
+
+def _continuation(label: str, look: Look, text: str) -> Continuation:
+    rep_1 = repetition([clean_up_spaces(text)])["rep_1"]
+    shown = _readable(text)
+    return Continuation(label, look, pieces(shown), None if rep_1 != rep_1 else rep_1, ends_stuck(shown))
+
+
+def _readable(text: str) -> str:
+    """As a reader wants it: without the spaces and marks that tokenised corpora put around punctuation."""
+    for mark in (" @-@ ", " @,@ ", " @.@ "):
+        text = text.replace(mark, mark[2])
+    return clean_up_spaces(text).strip()
+
+
+def _large(name: str, value: float) -> str:
+    if column(name).form == "share":
+        return f"{100 * value:.0f}%"
+    if column(name).form == "count" and value >= 1000:
+        return f"{value / 1000:.1f}k"
+    return written(name, value)
+
+
+def _meanings(names: Sequence[str]) -> list[Column]:
+    return [COLUMNS[name] for name in names if name in COLUMNS]
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found

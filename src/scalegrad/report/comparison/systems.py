@@ -1,0 +1,107 @@
+"""What is compared: plain data for each system, from wherever it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from scalegrad.metrics import over_seeds
+
+KINDS = ("trained", "decoded", "human", "paper")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A beginning and how it goes on."""
+
+    prefix: str
+    continuation: str
+
+
+@dataclass(frozen=True)
+class System:
+    """One row of the table: a name, its figures, and what stands behind them.
+
+    `kind`: "trained" (a model, decoded as all of them), "decoded" (a trained model under another decoding, such as the
+    penalty that is ScaleGrad's twin), "human" or "paper". `family` is the objective, mle, ul or sg: it decides the
+    colour. `strength` is its γ or α, or the γ of the decoding. `deviations` are over `runs` seeds. `log` are the lines
+    of a run's metrics.jsonl, `made` its config, environment and results.
+    """
+
+    label: str
+    figures: Mapping[str, float]
+    kind: str = "trained"
+    family: str = ""
+    strength: float | None = None
+    deviations: Mapping[str, float] = field(default_factory=dict)
+    runs: int = 1
+    log: Sequence[Mapping[str, Any]] = ()
+    samples: Sequence[Sample] = ()
+    made: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {self.kind!r}")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Systems side by side. `corpus` is what they were scored on; `notes` say what does not compare."""
+
+    systems: Sequence[System]
+    corpus: str = ""
+    notes: Sequence[str] = ()
+
+    def of_kind(self, *kinds: str) -> list[System]:
+        """The systems of these kinds, in order."""
+        return [system for system in self.systems if system.kind in kinds]
+
+    @property
+    def human(self) -> System | None:
+        """The human row, where there is one."""
+        return next(iter(self.of_kind("human")), None)
+
+    @property
+    def baseline(self) -> System | None:
+        """What the others are held against: the first MLE model, else the first model."""
+        trained = self.of_kind("trained")
+        return next((system for system in trained if system.family == "mle"), trained[0] if trained else None)
+
+    @property
+    def favourite(self) -> System | None:
+        """The model to speak of: of the ScaleGrad ones (else all but the baseline) the one nearest to human Rep-1."""
+        others = [system for system in self.of_kind("trained") if system is not self.baseline]
+        others = [system for system in others if system.family == "sg"] or others
+        if not others:
+            return None
+        goal = self.human.figures.get("rep_1", 0.0) if self.human else 0.0
+        return min(others, key=lambda system: abs(system.figures.get("rep_1", 1.0) - goal))
+
+    @property
+    def twin(self) -> System | None:
+        """The baseline decoded with the favourite's γ; failing that, any decoded row of the baseline."""
+        if self.baseline is None:
+            return None
+        decoded = [system for system in self.of_kind("decoded") if system.family == self.baseline.family]
+        same = [
+            s for s in decoded if self.favourite and s.strength is not None and s.strength == self.favourite.strength
+        ]
+        return next(iter(same or decoded), None)
+
+
+def merge_seeds(systems: Sequence[System]) -> System:
+    """One system of several that differ by their seed: mean figures with deviations; log and samples of the first.
+
+    >>> merged = merge_seeds([System("MLE", {"ppl": 12.0}), System("MLE", {"ppl": 14.0})])
+    >>> merged.figures, merged.runs, round(merged.deviations["ppl"], 4)
+    ({'ppl': 13.0}, 2, 1.4142)
+    """
+    spread = over_seeds([system.figures for system in systems])
+    deviations = {name: found.deviation for name, found in spread.items() if found.deviation is not None}
+    return replace(
+        systems[0],
+        figures={name: found.mean for name, found in spread.items()},
+        deviations=deviations,
+        runs=sum(system.runs for system in systems),
+    )

@@ -1,0 +1,117 @@
+"""A comparison for a terminal and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from scalegrad.report.comparison.columns import best, column, further_columns, main_columns, written, written_deviation
+from scalegrad.report.comparison.systems import Comparison, System
+from scalegrad.report.comparison.wording import headline, sentences
+from scalegrad.report.fitting_table import print_fitting
+from scalegrad.report.measure.wording import printable
+
+_STYLES = {"human": "green", "paper": "dim", "decoded": "", "trained": ""}
+
+
+def print_comparison(comparison: Comparison, console: Console, said: Sequence[str] = ()) -> None:
+    """Print what the figures say, the table and the notes; `said` are sentences to begin with."""
+    console.print(Text(printable(headline(comparison)), style="bold"))
+    for sentence in (*said, *sentences(comparison)):
+        console.print(Text(printable(sentence)))
+    print_table(comparison, console)
+    _print_notes(comparison, console)
+
+
+def print_figures(comparison: Comparison, console: Console) -> None:
+    """Print one model's table, what the main table leaves out, and the notes: no sentence, for nothing is compared."""
+    console.print(Text(printable(comparison.corpus), style="bold"))
+    print_table(comparison, console)
+    models = comparison.of_kind("trained")
+    rest = [
+        f"{column(n).title} {written(n, s.figures[n])}" for s in models for n in further_columns([s]) if n in s.figures
+    ]
+    if rest:
+        console.print(Text(" · ".join(rest), style="dim"))
+    _print_notes(comparison, console)
+
+
+def _print_notes(comparison: Comparison, console: Console) -> None:
+    for note in comparison.notes:
+        console.print(Text(f"• {printable(note)}", style="yellow"))
+
+
+def print_table(comparison: Comparison, console: Console) -> None:
+    """The table: a row a system where that fits, else a column a system."""
+    systems = list(comparison.systems)
+    names = [name for group in main_columns(systems).values() for name in group]
+    if names:
+        console.print()
+        print_fitting(console, _wide(comparison, systems, names), _upright(comparison, systems, names))
+
+
+def markdown(comparison: Comparison, said: Sequence[str] = ()) -> str:
+    """Headline, sentences, table and notes as Markdown; best figures bold."""
+    systems = list(comparison.systems)
+    names = [name for group in main_columns(systems).values() for name in group]
+    marked = {name: best(systems, name, comparison.human) for name in names}
+    lines = [f"**{_escaped(headline(comparison))}**", ""]
+    lines += [_escaped(sentence) for sentence in (*said, *sentences(comparison))]
+    lines += ["", f"| | {' | '.join(_escaped(column(name).title) for name in names)} |", f"|---|{'---:|' * len(names)}"]
+    for at, system in enumerate(systems):
+        cells = [_plain(system, name) for name in names]
+        cells = [f"**{cell}**" if at in marked[name] else cell for name, cell in zip(names, cells, strict=True)]
+        lines.append(f"| {_escaped(system.label)} | {' | '.join(cells)} |")
+    notes = [f"- {_escaped(note)}" for note in comparison.notes]
+    return "\n".join([*lines, *([""] if notes else []), *notes, ""])
+
+
+def _wide(comparison: Comparison, systems: Sequence[System], names: Sequence[str]) -> Table:
+    table = _empty()
+    for name in names:
+        table.add_column(column(name).title, justify="right", no_wrap=True)
+    marked = {name: best(systems, name, comparison.human) for name in names}
+    for at, system in enumerate(systems):
+        cells = [_cell(system, name, at in marked[name], "\n") for name in names]
+        table.add_row(Text(printable(system.label)), *cells, style=_STYLES[system.kind])
+    return table
+
+
+def _upright(comparison: Comparison, systems: Sequence[System], names: Sequence[str]) -> Table:
+    table = _empty()
+    for system in systems:
+        table.add_column(Text(printable(system.label)), justify="right", style=_STYLES[system.kind])
+    for name in names:
+        marked = best(systems, name, comparison.human)
+        cells = [_cell(system, name, at in marked, " ") for at, system in enumerate(systems)]
+        table.add_row(column(name).title, *cells)
+    return table
+
+
+def _empty() -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    return table
+
+
+def _cell(system: System, name: str, is_best: bool, between: str) -> Text:
+    text = Text(written(name, system.figures.get(name)), style="bold" if is_best else "")
+    if name in system.deviations:
+        text.append(f"{between}{written_deviation(name, system.deviations[name])}", style="dim not bold")
+    return text
+
+
+def _plain(system: System, name: str) -> str:
+    spread = written_deviation(name, system.deviations.get(name))
+    return written(name, system.figures.get(name)) + (f" {spread}" if spread else "")
+
+
+def _escaped(text: str) -> str:
+    shown = printable(text)
+    for sign in "\\`*_[]<>|#":
+        shown = shown.replace(sign, f"\\{sign}")
+    return shown

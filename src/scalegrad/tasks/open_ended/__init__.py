@@ -1,0 +1,1 @@
+"""Open-ended generation: language modelling and auto-completion."""

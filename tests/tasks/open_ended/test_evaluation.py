@@ -1,0 +1,233 @@
+"""The open-ended columns, against a float64 loop that shares no code with them and against published human figures."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.tasks.open_ended.conftest import CONTEXT
+
+from scalegrad.data import encode_corpus, gpt2_tokenizer
+from scalegrad.tasks.open_ended.corpora import Corpus, find_corpus
+from scalegrad.tasks.open_ended.evaluation import (
+    cut_corpus,
+    evaluate,
+    human_figures,
+    notes,
+    text_figures,
+)
+
+GAMMA = 0.3
+
+
+def oracle(model: Any, chunks: list[list[int]], gamma: float, windows: tuple[int, ...]) -> dict[str, float]:
+    """Token by token in float64: probabilities, Python sets and lists, nothing else."""
+    nll = calibrated = seen_mass = 0.0
+    total = correct = 0
+    used: set[int] = set()
+    hits = {f"{kind}_{window}": 0 for kind in ("rep", "wrep") for window in windows}
+    precise = type(model)(model.config).double().eval()
+    precise.load_state_dict(model.state_dict())
+    for chunk in chunks:
+        with torch.no_grad():
+            logits = precise(torch.tensor([chunk[:-1]])).logits[0]
+        for t, target in enumerate(chunk[1:]):
+            p = torch.softmax(logits[t], dim=-1).tolist()
+            seen = set(chunk[: t + 1])
+            scaled = [q if i in seen else gamma * q for i, q in enumerate(p)]
+            nll -= math.log(p[target])
+            calibrated -= math.log(scaled[target] / sum(scaled))
+            seen_mass += sum(p[i] for i in seen)
+            guess = max(range(len(p)), key=p.__getitem__)
+            used.add(guess)
+            total += 1
+            correct += guess == target
+            for window in windows:
+                again = guess in chunk[1 : t + 1][-window:]
+                hits[f"rep_{window}"] += again
+                hits[f"wrep_{window}"] += again and guess != target
+    return {
+        "ppl": math.exp(nll / total),
+        "calibrated_ppl": math.exp(calibrated / total),
+        "nats": nll,
+        "seen_mass": seen_mass / total,
+        "accuracy": correct / total,
+        "uniq": len(used),
+        **{name: count / total for name, count in hits.items()},
+    }
+
+
+def test_language_modelling_columns_are_those_of_the_loop(tiny, text_file):
+    model, tokenizer = tiny
+    corpus = find_corpus(str(text_file))
+    found = evaluate(model, tokenizer, corpus, strategies=(), gamma=GAMMA, chunks=4, batch=3)
+    ids = encode_corpus(corpus.text, tokenizer).tolist()
+    width = CONTEXT + 1  # the model's context is the chunk: it is shorter than 1,024
+    rows = [ids[i * width : (i + 1) * width] for i in range(len(ids) // width)]
+    chosen = [rows[len(rows) * i // 4] for i in range(4)]
+    expected = oracle(model, chosen, GAMMA, (16, 32, 128))
+    figures = found["language_modelling"]
+    text_bytes = sum(len(tokenizer.decode(chunk[1:]).encode()) for chunk in chosen)
+    expected["bits_per_byte"] = expected.pop("nats") / math.log(2) / text_bytes
+    assert set(figures) == set(expected)
+    for name, value in expected.items():
+        assert figures[name] == pytest.approx(value, rel=2e-5), name
+    assert figures["calibrated_ppl"] != pytest.approx(figures["ppl"], rel=1e-3)
+    assert found["protocol"]["chunk_targets"] == CONTEXT
+    assert "the model's context" in found["notes"][0]
+
+
+def test_the_decoding_time_penalty_has_columns_of_its_own(tiny, text_file):
+    """The same loop on a model whose head is told to multiply what was read by γ = 0.2."""
+    model, tokenizer = tiny
+    corpus = find_corpus(str(text_file))
+    found = evaluate(model, tokenizer, corpus, strategies=("greedy,gamma=0.2",), chunks=2, prefixes=1, batch=1)
+    chosen = cut_corpus(corpus, tokenizer, CONTEXT, chunks=2, prefixes=0).chunks.tolist()
+    nll, hits, used = 0.0, 0, set()
+    for chunk in chosen:
+        with torch.no_grad():
+            rows = model(torch.tensor([chunk[:-1]])).logits[0].double().exp().tolist()
+        for t, target in enumerate(chunk[1:]):
+            seen = set(chunk[: t + 1])
+            weights = [0.2 * w if i in seen else w for i, w in enumerate(rows[t])]
+            nll -= math.log(weights[target] / sum(weights))
+            guess = max(range(len(weights)), key=weights.__getitem__)
+            used.add(guess)
+            hits += guess in chunk[1 : t + 1][-128:]
+    figures = found["penalised"]["gamma=0.2"]
+    assert figures["ppl"] == pytest.approx(math.exp(nll / (2 * CONTEXT)), rel=2e-5)
+    assert figures["rep_128"] == hits / (2 * CONTEXT)
+    assert figures["uniq"] == len(used)
+    assert figures["rep_128"] < found["language_modelling"]["rep_128"]
+
+
+def test_without_gamma_there_is_no_calibrated_perplexity(tiny, text_file):
+    found = evaluate(*tiny, find_corpus(str(text_file)), strategies=(), chunks=1)
+    assert "calibrated_ppl" not in found["language_modelling"]
+    assert "completion" not in found
+
+
+def test_completions_are_greedy_from_the_right_prefixes_and_scored(tiny, text_file, tmp_path):
+    model, tokenizer = tiny
+    corpus = find_corpus(str(text_file))
+    found = evaluate(
+        model, tokenizer, corpus, strategies=("greedy", "greedy,gamma=0.2"), chunks=0, prefixes=5, samples=tmp_path
+    )
+    assert "language_modelling" not in found
+    ids = encode_corpus(corpus.text, tokenizer).tolist()
+    prefixes = [ids[301 * c + 50 * i :][:50] for c in range(len(ids) // 301) for i in range(6)]
+    chosen = [prefixes[len(prefixes) * i // 5] for i in range(5)]
+    lines = [json.loads(line) for line in (tmp_path / "prose.txt.greedy.jsonl").read_text().splitlines()]
+    assert [line["prefix"] for line in lines] == [tokenizer.decode(prefix) for prefix in chosen]
+    for line, prefix in zip(lines, chosen, strict=True):
+        text = list(prefix)
+        for _ in range(100):  # the end symbol is banned: every text has 100 tokens
+            with torch.no_grad():
+                scores = model(torch.tensor([text])).logits[0, -1]
+            scores[0] = -torch.inf
+            text.append(int(scores.argmax()))
+        assert line["continuation"] == tokenizer.decode(text)[len(tokenizer.decode(prefix)) :]
+    originals = [json.loads(line) for line in (tmp_path / "prose.txt.human.jsonl").read_text().splitlines()]
+    places = [301 * (j // 6) + 50 * (j % 6) + 50 for j in (len(prefixes) * i // 5 for i in range(5))]
+    assert [line["continuation"] for line in originals] == [tokenizer.decode(ids[at : at + 100]) for at in places]
+    assert found["completion"]["greedy"] == text_figures((line["continuation"] for line in lines), unknown=True)
+    assert found["completion"]["greedy,gamma=0.2"]["rep_1"] < found["completion"]["greedy"]["rep_1"]
+    assert found["completion"]["greedy"]["n_texts"] == 5
+    assert found["human"]["completion"]["n_texts"] == 5
+
+
+def test_texts_made_before_are_taken_up(tiny, text_file, tmp_path):
+    model, tokenizer = tiny
+    corpus = find_corpus(str(text_file))
+    said: list[tuple[str, int, int]] = []
+    options: dict[str, Any] = {"chunks": 0, "prefixes": 3, "new_tokens": 50, "samples": tmp_path}
+    first = evaluate(model, tokenizer, corpus, **options)
+    again = evaluate(model, tokenizer, corpus, **options, progress=lambda *told: said.append(told))
+    assert again["completion"] == first["completion"]
+    assert said == []  # nothing was left to generate
+    with pytest.raises(ValueError, match="was begun with"):
+        evaluate(model, tokenizer, corpus, **(options | {"prefixes": 4}))
+    more = evaluate(model, tokenizer, corpus, **(options | {"prefixes": 4}), overwrite=True)
+    assert more["completion"]["greedy"]["n_texts"] == 4
+
+
+def test_human_rows_of_the_embedded_corpus():
+    """Published: .177 .285 .480, 18.27k on the paper's chunks; at 100 tokens its completion row does not apply."""
+    tokenizer = gpt2_tokenizer()
+    cut = cut_corpus(find_corpus("wikitext-103"), tokenizer)
+    human = human_figures(cut, _Wrapped(tokenizer))
+    rounded = {name: round(value, 5) for name, value in human["language_modelling"].items()}
+    assert rounded == {"rep_16": 0.17747, "rep_32": 0.28479, "rep_128": 0.47993, "uniq": 18271}
+    texts = human["completion"]
+    assert [round(texts[name], 4) for name in ("rep_1", "rep_2", "rep_3")] == [0.3253, 0.0759, 0.0297]
+    assert texts["uniq_w"] == 27598
+    assert texts["rep_3_no_unk"] < texts["rep_3"]
+    assert (cut.protocol["chunks"], cut.protocol["prefixes"], len(cut.blocks)) == (282, 5772, 2886)
+
+
+class _Wrapped:
+    """The decode of a transformers tokenizer, without the wait for one."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+
+    def decode(self, ids: list[int], **_: Any) -> str:
+        return str(self.tokenizer.decode(ids))
+
+
+def test_limits_are_spread_over_the_corpus():
+    ids = np.arange(301 * 40)
+
+    class Numbers:
+        def encode(self, text: str, add_special_tokens: bool) -> list[int]:
+            return ids.tolist()
+
+    cut = cut_corpus(Corpus("numbers", "x"), Numbers(), targets=100, chunks=3, prefixes=8)
+    assert cut.chunks[:, 0].tolist() == [0, 39 * 101, 79 * 101]  # of 119 chunks: 0, 119/3, 238/3
+    assert cut.prefixes[:, 0].tolist() == [301 * c for c in range(0, 40, 5)]  # of 240 prefixes every 30th
+    assert cut.blocks[:, 0].tolist() == [301 * c for c in range(0, 40, 5)]  # of 120 blocks every 15th
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"chunks": -1}, "chunks is -1"),
+        ({"new_tokens": 70}, "divisor of 300"),
+        ({"chunks": 0, "prefixes": 0}, "nothing to evaluate"),
+        ({"new_tokens": 150}, "the model's context of 160"),
+        ({"strategies": ("gready",)}, "gready"),
+    ],
+)
+def test_mistakes_are_said_before_any_work(tiny, text_file, options, said):
+    with pytest.raises(ValueError, match=said):
+        evaluate(*tiny, find_corpus(str(text_file)), **options)
+
+
+def test_a_corpus_that_is_too_short(tiny):
+    with pytest.raises(ValueError, match="fewer than one chunk of 161"):
+        evaluate(*tiny, Corpus("short", "two words"), strategies=())
+
+
+def test_notes_say_what_does_not_compare():
+    paper = {"chunk_targets": 1024, "chunks": 282, "all_chunks": 282, "new_tokens": 100, "prefixes": 5772}
+    paper |= {"all_prefixes": 5772, "gpt2_tokenizer": True}
+    assert notes(paper) == []
+    assert "not GPT-2's" in notes(paper | {"gpt2_tokenizer": False})[0]
+    assert notes(paper | {"prefixes": 120})[0].startswith("120 of 5,772 prefixes")
+
+
+def test_corpora_by_name(tmp_path):
+    assert find_corpus("wikitext-103").name == "wikitext-103 test"
+    (tmp_path / "ptb.test.txt").write_text(" no it was n't \n")
+    assert find_corpus(f"ptb:{tmp_path}").name == "ptb test"
+    reviews = tmp_path / "reviews.jsonl"
+    reviews.write_text("".join(json.dumps({"text": f"Review <br />{i}."}) + "\n" for i in range(600)))
+    found = find_corpus(f"imdb:{reviews}")
+    assert (found.name, found.text.count("\n")) == ("imdb", 500)
+    assert find_corpus(str(reviews)).text.startswith("Review <br />0.\n")
+    with pytest.raises(FileNotFoundError, match="it may be wikitext-103"):
+        find_corpus("nowhere.txt")
