@@ -1,0 +1,135 @@
+"""The paper's captioning experiment: objectives trained alike, β chosen on validation, test figures read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from scalegrad import decoding
+from scalegrad.integrations.objective import Objective
+from scalegrad.runs import Run
+from scalegrad.tasks.captioning.dataset import Example, Paragraphs
+from scalegrad.tasks.captioning.extraction import SCENES as SCENES_DETECTOR
+from scalegrad.tasks.captioning.extraction import extract, load_extractor
+from scalegrad.tasks.captioning.scenes import make_scenes
+from scalegrad.tasks.captioning.scoring import TRIGRAMS, Told, choose_beta, describe, repetitiveness, score
+from scalegrad.tasks.captioning.training import Recipe, record, train_captioner
+from scalegrad.tasks.captioning.vocabulary import build_tokenizer
+
+PAPER_OBJECTIVES = (Objective("mle"), Objective("ul", 0.5), Objective("sg", 0.5))
+STOCHASTIC = ("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100")
+PLAIN, BLOCKED = "greedy", "3-block"
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Examples for training, validation and test; `regions_from` and `about` say where they come from."""
+
+    train: Sequence[Example]
+    valid: Sequence[Example]
+    test: Sequence[Example]
+    regions_from: str
+    about: dict[str, Any]
+
+
+def scene_splits(train: int = 4_000, valid: int = 200, test: int = 200, told: Told | None = None) -> Splits:
+    """Drawn scenes, seen by the detector that comes with the package."""
+    sizes = {"train": train, "valid": valid, "test": test}
+    detector = load_extractor(SCENES_DETECTOR)
+    found: dict[str, list[Example]] = {}
+    for split, size in sizes.items():
+        scenes = list(make_scenes(split, size))
+
+        def drawn(done: int, total: int, split: str = split) -> None:
+            if told:
+                told(f"drawing {split} scenes", done, total)
+
+        regions = extract({scene.name: scene.image for scene in scenes}, detector, progress=drawn)
+        found[split] = [Example(scene.name, regions[scene.name], scene.paragraph) for scene in scenes]
+    return Splits(**found, regions_from=SCENES_DETECTOR, about={"name": "scenes", **sizes})
+
+
+def run_objective(
+    objective: Objective,
+    splits: Splits,
+    recipe: Recipe,
+    folder: Path,
+    *,
+    seed: int = 0,
+    stochastic: Sequence[str] = STOCHASTIC,
+    overwrite: bool = False,
+    told: Told | None = None,
+    callbacks: Iterable[Any] = (),
+) -> Run:
+    """Train one captioner and score it on the test set; a finished run is only loaded.
+
+    The run's folder gets captions.json: the chosen β, figures by decoding, the human figures; texts in samples/.
+    MLE is also decoded with each of `stochastic`, and with the penalty that is ScaleGrad's twin (γ = 0.5).
+    """
+    run = Run.create(folder, record(recipe, objective, splits.about, seed), overwrite=overwrite)
+    if run.finished and (run.path / "captions.json").exists():
+        return run
+    tokenizer = build_tokenizer((example.paragraph for example in splits.train), recipe.more_than)
+    fitted = train_captioner(
+        objective,
+        Paragraphs(splits.train, tokenizer),
+        Paragraphs(splits.valid, tokenizer),
+        tokenizer,
+        run,
+        recipe,
+        seed=seed,
+        regions_from=splits.regions_from,
+        callbacks=callbacks,
+    )
+    decoded = ("greedy,gamma=0.5", *stochastic) if objective.name == "mle" else ()
+    found = evaluate_captioner(fitted.model, tokenizer, splits.valid, splits.test, decoded, seed=seed, told=told)
+    for name, texts in found.pop("texts").items():
+        lines = [{"image_id": item.image_id, "text": text} for item, text in zip(splits.test, texts, strict=True)]
+        run.save(f"samples/{name}.jsonl", lines)
+    run.save("captions", {**found, "validation_nll": fitted.validation_nll, "seconds": fitted.seconds})
+    return run
+
+
+def evaluate_captioner(
+    model: Any,
+    tokenizer: Any,
+    valid: Sequence[Example],
+    test: Sequence[Example],
+    decoded: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    told: Told | None = None,
+) -> dict[str, Any]:
+    """Figures on `test`: greedy without and with soft trigram blocking, β of each chosen on `valid`; then `decoded`.
+
+    {"rows": {name: figures}, "strategies": {name: text}, "betas": {name: {β: validation CIDEr}}, "human": figures,
+    "texts": {name: paragraphs}}.
+    """
+    model = model.eval()
+    strategies: dict[str, str] = {}
+    betas: dict[str, dict[str, float]] = {}
+    for name, plain in ((PLAIN, decoding.Greedy()), (BLOCKED, decoding.Greedy(soft_block=TRIGRAMS))):
+        chosen, betas[name] = choose_beta(model, tokenizer, valid, plain, told=told)
+        strategies[name] = str(chosen)
+    strategies |= {text: text for text in decoded}
+    regions, keys = [item.regions for item in test], [item.image_id for item in test]
+    references = [item.paragraph for item in test]
+    texts = {}
+    for number, (name, strategy) in enumerate(strategies.items()):
+        texts[name] = describe(model, tokenizer, regions, strategy, keys=keys, seed=seed)
+        if told:
+            told("describing test images", number + 1, len(strategies))
+    return {
+        "rows": {name: score(made, references) for name, made in texts.items()},
+        "strategies": strategies,
+        "betas": betas,
+        "human": repetitiveness(references),
+        "texts": texts,
+    }
+
+
+def describe_recipe(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as plain values."""
+    return asdict(recipe)
