@@ -12,7 +12,7 @@ from scalegrad._extras import MissingExtra, need
 from scalegrad._version import __version__
 
 # Verbs in the order `scalegrad --help` lists them; each is a module here with an `app` (a group) or a `command`.
-VERBS: tuple[str, ...] = ("complete", "evaluate", "report", "measure", "reproduce", "study", "bench")
+VERBS: tuple[str, ...] = ("complete", "evaluate", "report", "measure", "caption", "reproduce", "study", "bench")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

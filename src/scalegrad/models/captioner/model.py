@@ -1,8 +1,8 @@
 """The top-down attention captioner: two LSTMs over the region features of an image, as a Hugging Face model.
 
-The attention LSTM reads the word, the image as a whole and what the language LSTM last held; its state asks the regions;
-the language LSTM reads the answer and predicts the next word (Anderson et al. 2018, which the paper's captioning system
-builds on).
+The attention LSTM reads the word, the image as a whole and what the language LSTM last held; its state asks the
+regions; the language LSTM reads the answer and predicts the next word (Anderson et al. 2018, which the paper's
+captioning system builds on).
 """
 
 # ruff: noqa: E402
@@ -55,7 +55,7 @@ class CaptionerConfig(PreTrainedConfig):  # type: ignore[misc]
 
 @dataclass
 class EncodedRegions(ModelOutput):  # type: ignore[misc]
-    """What the decoder reads of an image: `last_hidden_state` [B, R, H], `keys` [B, R, A], `image` [B, H], `mask` [B, R]."""
+    """What the decoder reads: `last_hidden_state` [B, R, H], `keys` [B, R, A], `image` [B, H] and `mask` [B, R]."""
 
     last_hidden_state: Tensor | None = None
     keys: Tensor | None = None
@@ -108,8 +108,8 @@ class RegionEncoder(nn.Module):
 class Captioner(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
     """Paragraphs from region features: an encoder-decoder for `generate`, Trainer and `integrations.hf.attach`.
 
-    `region_features` [B, R, F], `region_mask` [B, R] (1 where a region is there; left out: all are), `labels` [B, T] not
-    shifted, −100 where there is no target, each paragraph ending in the end symbol. Without `decoder_input_ids` the
+    `region_features` [B, R, F], `region_mask` [B, R] (1 where a region is there; left out: all are), `labels` [B, T],
+    not shifted, −100 where there is no target, each paragraph ending in the end symbol. Without `decoder_input_ids` the
     decoder reads the labels, one place later.
 
     `scheduled_sampling` is the probability that in training a word it reads is drawn from the model itself; the labels,
@@ -228,7 +228,8 @@ class Captioner(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
         All that does not depend on the recurrence is computed here, for every step at once.
         """
         values, keys, image, mask = encoded.last_hidden_state, encoded.keys, encoded.image, encoded.mask
-        assert values is not None and keys is not None and image is not None and mask is not None
+        if values is None or keys is None or image is None or mask is None:
+            raise ValueError("encoder_outputs must hold all that the encoder gives")
         from_image = self.image_gates(image)  # [B, 4H]
         words = self._word_gates(ids.t()) + from_image  # [T, B, 4H]
         regions = Regions(values, keys, None if nothing_masked(mask) else mask == 0)

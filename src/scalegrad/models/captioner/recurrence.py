@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 
 class Weights(NamedTuple):
-    """The weights of a step: gates of the attention LSTM [4H, 2H], query [A, H], score [A], language LSTM [4H, 3H], [4H]."""
+    """The weights of a step: attention LSTM [4H, 2H], query [A, H], score [A], language LSTM [4H, 3H], its bias [4H]."""
 
     state: Tensor
     query: Tensor
@@ -60,7 +60,7 @@ def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def attention(asked: Tensor, regions: Regions, weights: Weights) -> tuple[Tensor, Tensor]:
-    """Additive attention: the attention LSTM's state [B, H] -> weights of the regions [B, R], their mean value [B, H]."""
+    """Additive attention: the attention LSTM's state [B, H] -> shares of the regions [B, R], their mean [B, H]."""
     energy = torch.tanh(regions.keys + F.linear(asked, weights.query)[:, None])  # [B, R, A]
     scores = energy @ weights.score
     if regions.absent is not None:
@@ -100,7 +100,9 @@ class _Recurrence(torch.autograd.Function):
     """Keeps the activations of every step, and goes back through them."""
 
     @staticmethod
-    def forward(ctx: Any, words: Tensor, values: Tensor, keys: Tensor, absent: Tensor | None, *tensors: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, words: Tensor, values: Tensor, keys: Tensor, absent: Tensor | None, *tensors: Tensor
+    ) -> Tensor:
         weights, regions = Weights(*tensors), Regions(values, keys, absent)
         count, batch, width = words.shape[0], words.shape[1], words.shape[2] // 4
         into_asked = words.new_zeros(count + 1, batch, 2 * width)  # [said, asked] before each step
@@ -125,7 +127,7 @@ class _Recurrence(torch.autograd.Function):
         return hidden
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, wanted: Tensor) -> tuple[Tensor | None, ...]:
         values, keys, *rest = ctx.saved_tensors
         weights = Weights(*rest[:5])
@@ -140,7 +142,7 @@ class _Recurrence(torch.autograd.Function):
         queries = F.linear(into_said[:count, :, width : 2 * width], weights.query)
         for step in reversed(range(count)):
             said = said + wanted[step]
-            said_cell = _shut(said, said_cell, said_gates[step], said_cells[step], said_cells[step + 1], to_language[step])
+            said_cell = _shut(said, said_cell, said_gates[step], said_cells[step : step + 2], to_language[step])
             into = torch.mm(to_language[step], weights.language)
             seen, asked, said = into[:, :width], asked + into[:, width : 2 * width], into[:, 2 * width :]
             to_seen[step] = seen
@@ -153,7 +155,7 @@ class _Recurrence(torch.autograd.Function):
             to_keys += shaken
             torch.sum(shaken, dim=1, out=to_queries[step])
             asked = torch.addmm(asked, to_queries[step], weights.query)
-            asked_cell = _shut(asked, asked_cell, asked_gates[step], asked_cells[step], asked_cells[step + 1], to_words[step])
+            asked_cell = _shut(asked, asked_cell, asked_gates[step], asked_cells[step : step + 2], to_words[step])
             into = torch.mm(to_words[step], weights.state)
             said, asked = said + into[:, :width], into[:, width:]
         to_values = torch.bmm(shares.permute(1, 2, 0), to_seen.transpose(0, 1))
@@ -182,8 +184,12 @@ def _open(gates: Tensor, before: Tensor, kept: Tensor, after: Tensor) -> Tensor:
     return out * torch.tanh(after)
 
 
-def _shut(hidden: Tensor, cell: Tensor, kept: Tensor, before: Tensor, after: Tensor, gates: Tensor) -> Tensor:
-    """A step back: gradients of the hidden state and of the cell -> that of the gates (to `gates`), of the cell before."""
+def _shut(hidden: Tensor, cell: Tensor, kept: Tensor, cells: Tensor, gates: Tensor) -> Tensor:
+    """A step back: gradients of hidden state and cell -> that of the gates (written to `gates`), of the cell before.
+
+    `kept` are the opened gates, `cells` [2, B, H] the cell before the step and after it.
+    """
+    before, after = cells
     into, forget, out, candidate = kept.chunk(4, dim=1)
     width = before.shape[1]
     bent = torch.tanh(after)

@@ -124,7 +124,7 @@ def train_detector(steps: int = 1200, batch: int = 32, seed: int = 0) -> SceneDe
         scenes = [make_scene("train", step * batch + number, seed=1_000_003 + seed) for number in range(batch)]
         loss = detector_loss(detector(pixels_of([scene.image for scene in scenes])), targets_of(scenes))
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         schedule.step()
     return detector.eval()
@@ -132,7 +132,7 @@ def train_detector(steps: int = 1200, batch: int = 32, seed: int = 0) -> SceneDe
 
 @torch.no_grad()
 def detector_accuracy(detector: SceneDetector, scenes: Iterable[Scene]) -> dict[str, float]:
-    """Shares that are right: `found` (centres with a peak in or beside their cell), `precision` of the peaks, the rest."""
+    """Shares that are right: `found` (centres with a peak in or beside their cell), `precision` of peaks, the rest."""
     scenes = list(scenes)
     targets = targets_of(scenes)
     told = detector(pixels_of([scene.image for scene in scenes]))

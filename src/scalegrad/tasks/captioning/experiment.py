@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,21 +34,23 @@ class Splits:
     about: dict[str, Any]
 
 
-def scene_splits(train: int = 4_000, valid: int = 200, test: int = 200, told: Told | None = None) -> Splits:
-    """Drawn scenes, seen by the detector that comes with the package."""
-    sizes = {"train": train, "valid": valid, "test": test}
-    detector = load_extractor(SCENES_DETECTOR)
-    found: dict[str, list[Example]] = {}
-    for split, size in sizes.items():
-        scenes = list(make_scenes(split, size))
-
-        def drawn(done: int, total: int, split: str = split) -> None:
-            if told:
-                told(f"drawing {split} scenes", done, total)
-
-        regions = extract({scene.name: scene.image for scene in scenes}, detector, progress=drawn)
-        found[split] = [Example(scene.name, regions[scene.name], scene.paragraph) for scene in scenes]
+def scene_splits(sizes: Mapping[str, int], told: Told | None = None) -> Splits:
+    """Drawn scenes, so many of each split, seen by the detector that comes with the package."""
+    found = {split: scene_examples(split, size, told) for split, size in sizes.items()}
     return Splits(**found, regions_from=SCENES_DETECTOR, about={"name": "scenes", **sizes})
+
+
+def scene_examples(split: str, count: int, told: Told | None = None) -> list[Example]:
+    """The first `count` drawn scenes of a split."""
+
+    def drawn(done: int, total: int) -> None:
+        if told:
+            told(f"drawing {split} scenes", done, total)
+
+    scenes = list(make_scenes(split, count))
+    images = {scene.name: scene.image for scene in scenes}
+    regions = extract(images, load_extractor(SCENES_DETECTOR), progress=drawn)
+    return [Example(scene.name, regions[scene.name], scene.paragraph) for scene in scenes]
 
 
 def run_objective(
@@ -88,7 +90,14 @@ def run_objective(
     for name, texts in found.pop("texts").items():
         lines = [{"image_id": item.image_id, "text": text} for item, text in zip(splits.test, texts, strict=True)]
         run.save(f"samples/{name}.jsonl", lines)
-    run.save("captions", {**found, "validation_nll": fitted.validation_nll, "seconds": fitted.seconds})
+    lines = [{"image_id": item.image_id, "text": item.paragraph} for item in splits.test]
+    run.save("samples/references.jsonl", lines)
+    about = {
+        "validation_nll": fitted.validation_nll,
+        "validation_ppl": fitted.validation_ppl,
+        "seconds": fitted.seconds,
+    }
+    run.save("captions", {**found, **about})
     return run
 
 
@@ -128,8 +137,3 @@ def evaluate_captioner(
         "human": repetitiveness(references),
         "texts": texts,
     }
-
-
-def describe_recipe(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as plain values."""
-    return asdict(recipe)

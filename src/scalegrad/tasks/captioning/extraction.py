@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from scalegrad._extras import need
+from scalegrad.runs import replacing
 from scalegrad.tasks.captioning.detector import load_detector
 from scalegrad.tasks.captioning.features import Features, open_features, save_features
 from scalegrad.tasks.captioning.problems import Problems
@@ -106,7 +107,7 @@ def read_image(path: Path) -> Image:
     try:
         with pillow.open(path) as image:
             image.load()
-            return image.convert("RGB")  # type: ignore[no-any-return]
+            return image.convert("RGB")
     except FileNotFoundError:
         raise
     except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
@@ -151,27 +152,38 @@ def extract(
     return features
 
 
-def cached_features(
-    path: Path, images: Mapping[str, Path], name: str, make: Callable[[], dict[str, Tensor]]
+def features_of(
+    folder: Path, name: str, cache: Path | None, problems: Problems, told: Callable[[str, int, int], None] | None = None
 ) -> Features:
-    """The features of a folder of images, made once: `path` is a folder that holds them by model and files.
+    """The features of a folder of images by the extractor `name`, kept in `cache`, a folder (None: not kept).
 
-    A changed image (its size or date), another model or another set of images makes them anew.
+    A changed image (its size or date), another extractor or another set of images makes them anew.
     """
+    images = images_in(folder)
+
+    def progress(done: int, total: int) -> None:
+        if told:
+            told(f"extracting features with {name}", done, total)
+
+    def make() -> dict[str, Tensor]:
+        return extract(images, load_extractor(name, best_device()), problems, progress)
+
+    if cache is None:
+        return make()
     signature = hashlib.sha256(f"{name}\n".encode())
     for image_id, file in images.items():
-        told = file.stat() if file.exists() else None
-        signature.update(f"{image_id} {told.st_size if told else ''} {told.st_mtime_ns if told else ''}\n".encode())
-    file = path / f"regions-{signature.hexdigest()[:16]}.safetensors"
-    if not file.exists():
-        path.mkdir(parents=True, exist_ok=True)
+        about = file.stat()
+        signature.update(f"{image_id} {about.st_size} {about.st_mtime_ns}\n".encode())
+    kept = cache / f"regions-{signature.hexdigest()[:16]}.safetensors"
+    if not kept.exists():
+        cache.mkdir(parents=True, exist_ok=True)
         features = make()
-        unfinished = file.with_name(f".{file.name}")
-        save_features(unfinished, features)
-        unfinished.replace(file)
-    return open_features(file)
+        with replacing(kept) as unfinished:
+            save_features(unfinished, features)
+    return open_features(kept)
 
 
-def batches_of(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
-    """Consecutive slices of at most `size`."""
-    return (items[start : start + size] for start in range(0, len(items), size))
+def best_device() -> torch.device:
+    """The accelerator, or the CPU."""
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return found or torch.device("cpu")

@@ -36,7 +36,9 @@ def open_features(path: str | Path) -> Features:
     if path.is_dir():
         return _Folder(path)
     if path.suffix not in SUFFIXES:
-        raise ValueError(f"{path}: region features are a folder of .npy or .npz files, or one {', '.join(SUFFIXES)} file")
+        raise ValueError(
+            f"{path}: region features are a folder of .npy or .npz files, or one {', '.join(SUFFIXES)} file"
+        )
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file of region features")
     kind = SUFFIXES[path.suffix]
@@ -133,7 +135,11 @@ def checked(content: Any, name: str) -> Tensor:
         features = features.flatten(0, 1)
     elif features.dim() == 1:
         features = features[None]
-    if features.dim() != 2 or 0 in features.shape or not (features.is_floating_point() or features.dtype == torch.uint8):
+    if (
+        features.dim() != 2
+        or 0 in features.shape
+        or not (features.is_floating_point() or features.dtype == torch.uint8)
+    ):
         shape = "×".join(map(str, torch.as_tensor(content).shape))
         raise ValueError(f"{name} holds {shape} {features.dtype} values; expected features [regions, size]")
     features = features.float()

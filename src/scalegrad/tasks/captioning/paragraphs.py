@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -56,7 +57,9 @@ def _load(path: Path) -> dict[str, list[dict[str, Any]]]:
     for part, keys in (("images", ("id",)), ("annotations", ("image_id", "caption"))):
         items = content.get(part) if isinstance(content, dict) else None
         if not isinstance(items, list) or not all(isinstance(item, dict) and item.keys() >= {*keys} for item in items):
-            raise ValueError(f"{path} is no COCO caption file: its {part!r} must be a list of items with {', '.join(keys)}")
+            raise ValueError(
+                f"{path} is no COCO caption file: its {part!r} must be a list of items with {', '.join(keys)}"
+            )
     return content  # type: ignore[no-any-return]
 
 
@@ -87,3 +90,9 @@ def check_disjoint(ids: dict[str, set[str]]) -> None:
             if both := ids[first] & ids[second]:
                 some = ", ".join(sorted(both)[:3])
                 raise ValueError(f"the {first} and {second} splits share {len(both):,} images ({some})")
+
+
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a file, for a run's record of what it was trained on."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

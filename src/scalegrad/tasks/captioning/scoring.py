@@ -29,7 +29,7 @@ def describe(
     seed: int = 0,
     batch: int = BATCH,
 ) -> list[str]:
-    """A paragraph for the regions [R, F] of each image. `keys` names the images, for draws that depend on nothing else."""
+    """A paragraph for the regions [R, F] of each image. `keys` names the images: a draw depends on its own alone."""
     names = [str(place) for place in range(len(regions))] if keys is None else keys
     texts = []
     for start in range(0, len(regions), batch):

@@ -20,9 +20,10 @@ from scalegrad.tasks.training import Fitted, Settings, fit
 class Recipe:
     """How a captioner is built and trained; the defaults are the published ones.
 
-    Adam, its rate multiplied by `decay` every `decay_epochs`; gradients clamped to ±`clamp`. The probability that a word
-    read in training is the model's own rises by `sampling_step` every `sampling_epochs`, to `sampling_most` (scheduled
-    sampling; what counts as seen stays the gold prefix). Words that occur `more_than` so many times are known.
+    Adam, its rate multiplied by `decay` every `decay_epochs`; gradients clamped to ±`clamp`. The probability that a
+    word read in training is the model's own rises by `sampling_step` every `sampling_epochs`, to `sampling_most`
+    (scheduled sampling; what counts as seen stays the gold prefix). Words that occur `more_than` so many times are
+    known.
     """
 
     hidden_size: int = 512
@@ -75,6 +76,22 @@ SCENES = Recipe(
 )
 
 
+# The same on a GPU, in a few minutes for nine runs side by side.
+SCENES_LARGE = Recipe(
+    hidden_size=512,
+    attention_size=256,
+    dropout=0.3,
+    epochs=7,
+    batch_size=64,
+    learning_rate=1e-3,
+    decay=0.6,
+    decay_epochs=1,
+    clamp=0.1,
+    sampling_step=0.0,
+    evaluations=7,
+)
+
+
 class ClampedAdam(torch.optim.Adam):
     """Adam on gradients clamped to ±`clamp`, value by value."""
 
@@ -84,7 +101,9 @@ class ClampedAdam(torch.optim.Adam):
 
     def step(self, closure: Any = None) -> Any:
         """One step; gradients are clamped first."""
-        gradients = [weight.grad for group in self.param_groups for weight in group["params"] if weight.grad is not None]
+        gradients = [
+            weight.grad for group in self.param_groups for weight in group["params"] if weight.grad is not None
+        ]
         torch._foreach_clamp_min_(gradients, -self.clamp)
         torch._foreach_clamp_max_(gradients, self.clamp)
         return super().step(closure)
@@ -110,6 +129,17 @@ def sampling_callback(recipe: Recipe, steps_in_epoch: int) -> Any:
             model.scheduled_sampling = recipe.sampling(state.global_step / steps_in_epoch)
 
     return Sampling()
+
+
+def progress_callback(told: Callable[[str, int, int], None], what: str) -> Any:
+    """Tells of every step."""
+    base = need("transformers", extra="caption").TrainerCallback
+
+    class Told(base):  # type: ignore[misc, valid-type]
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            told(what, state.global_step, state.max_steps)
+
+    return Told()
 
 
 def settings_of(recipe: Recipe, steps_in_epoch: int, seed: int) -> Settings:
@@ -161,6 +191,7 @@ def train_captioner(
             regions_from=regions_from,
         )
     )
+    model.generation_config.suppress_tokens = [tokenizer.unk_token_id]  # an unknown word is nothing to say
     steps_in_epoch = math.ceil(len(train) / recipe.batch_size)
     return fit(
         model,

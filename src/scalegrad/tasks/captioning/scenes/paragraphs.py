@@ -1,7 +1,7 @@
 """Paragraphs about a scene: sentences from templates with synonyms and optional detail, in a loosely planned order.
 
-A template's `[a|b|]` is one of its alternatives, the empty one leaving a detail out; `{noun}` is filled in. As people do,
-a writer stays with a thing for a sentence or two, comes back to it later, and seldom says the same of it twice.
+A template's `[a|b|]` is one of its alternatives, the empty one leaving a detail out; `{noun}` is filled in. As people
+do, a writer stays with a thing for a sentence or two, comes back to it later, and seldom says the same of it twice.
 """
 
 from __future__ import annotations
@@ -117,8 +117,7 @@ class _Writer:
                 sentences.append(self._expand(self.random.choice(backdrops.pop(self.random.randrange(len(backdrops))))))
                 continue
             thing = self._next_thing()
-            for _ in range(self.random.choice((1, 1, 2, 2, 3))):
-                sentences.append(self._about(thing))
+            sentences += [self._about(thing) for _ in range(self.random.choice((1, 1, 2, 2, 3)))]
         return " ".join(f"{sentence}." for sentence in sentences)
 
     def _opening(self) -> str:

@@ -21,6 +21,8 @@ COLOURS: dict[str, tuple[int, int, int]] = {
 }
 PAINTED = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "black", "white", "gray")
 FUR = ("brown", "black", "white", "gray", "orange")
+_WINGS, _TAILS = ("gray", "yellow", "white", "black"), ("red", "yellow", "white", "black")
+_BASKETS = ("brown", "black", "white")
 
 # The ground's word and its two colours (a second tone gives it texture), and the sky's.
 GROUNDS: dict[str, tuple[tuple[int, int, int], tuple[int, int, int]]] = {
@@ -63,9 +65,15 @@ KINDS: dict[str, Kind] = {
     "sign": Kind(("red", "yellow", "green", "blue", "white"), "pole", ("gray", "black", "brown")),
     "flower": Kind(("red", "yellow", "pink", "purple", "white", "blue"), "stem", ("green", "brown")),
     "ball": Kind(PAINTED, "stripe", ("white", "black", "red", "blue", "yellow")),
-    "bird": Kind(("black", "white", "red", "blue", "brown", "gray"), "wing", ("gray", "yellow", "white", "black"), True),
-    "kite": Kind(("red", "yellow", "green", "purple", "pink", "blue"), "tail", ("red", "yellow", "white", "black"), True),
-    "balloon": Kind(("red", "yellow", "orange", "purple", "green", "pink"), "basket", ("brown", "black", "white"), True),
+    "bird": Kind(
+        ("black", "white", "red", "blue", "brown", "gray"), "wing", ("gray", "yellow", "white", "black"), True
+    ),
+    "kite": Kind(
+        ("red", "yellow", "green", "purple", "pink", "blue"), "tail", ("red", "yellow", "white", "black"), True
+    ),
+    "balloon": Kind(
+        ("red", "yellow", "orange", "purple", "green", "pink"), "basket", ("brown", "black", "white"), True
+    ),
     "plane": Kind(("white", "gray", "red", "yellow"), "wing", ("red", "blue", "black", "white"), True),
     "cloud": Kind(("white", "gray", "pink"), in_sky=True),
 }

@@ -1,0 +1,1 @@
+"""Experiments: recipes, sweeps, the demonstration and the paper's tables."""
