@@ -241,7 +241,8 @@ class Captioner(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
             self.language_gates.bias,
         )
         sampling = self.scheduled_sampling if self.training else 0.0
-        if torch.is_grad_enabled() and state is None and not sampling and words.dtype == values.dtype == torch.float32:
+        one_type = words.dtype == values.dtype == weights.state.dtype  # not so under autocast
+        if torch.is_grad_enabled() and state is None and not sampling and one_type:
             return fast_steps(words, regions, weights).transpose(0, 1), None
         start = LstmStates(*[torch.zeros_like(image)] * 4) if state is None else state.tensors
         own = (lambda gates, said: self._with_own_words(gates, from_image, said, sampling)) if sampling else None

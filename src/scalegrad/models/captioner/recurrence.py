@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 
 class Weights(NamedTuple):
-    """The weights of a step: attention LSTM [4H, 2H], query [A, H], score [A], language LSTM [4H, 3H], its bias [4H]."""
+    """The weights of a step: attention LSTM [4H, 2H], query [A, H], score [A], language LSTM [4H, 3H], bias [4H]."""
 
     state: Tensor
     query: Tensor

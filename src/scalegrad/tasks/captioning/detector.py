@@ -78,9 +78,10 @@ class SceneDetector(nn.Module):
             rows, columns = peak.nonzero(as_tuple=True)
             best = certainty[rows, columns].argsort(descending=True)[:MOST_REGIONS]
             rows, columns = rows[best], columns[best]
-            places = (torch.stack([columns, rows], dim=1) + 0.5) / CELLS
-            whole = torch.cat([cells.mean(dim=(1, 2)), cells.new_full((2,), 0.5)])
-            regions.append(torch.cat([whole[None], torch.cat([cells[:, rows, columns].t(), places], dim=1)]))
+            # Halved activations, and places from −2 to 2: all of one order, so that a captioner minds the places too.
+            places = 4 * ((torch.stack([columns, rows], dim=1) + 0.5) / CELLS - 0.5)
+            whole = torch.cat([cells.mean(dim=(1, 2)) / 2, cells.new_zeros(2)])
+            regions.append(torch.cat([whole[None], torch.cat([cells[:, rows, columns].t() / 2, places], dim=1)]))
         return regions
 
 

@@ -79,18 +79,17 @@ OPENINGS = (
 )
 SENTENCES: dict[str, tuple[str, ...]] = {
     "presence": (
-        "there is {a_thing} {where}",
-        "{side}[ there is| we see|, you can see] {a_thing}",
-        "{a_thing} [is|can be seen|appears] {side}",
-        "{a_thing} is {doing} {where}",
+        "there is {a_thing} {where}[ {relation} {other}|]",
+        "{a_thing} is {doing} {where}[ {side}|]",
+        "{side}[ there is| we see|, you can see] {a_thing}[ {relation} {other}|]",
+        "{a_thing} [is|can be seen|appears] {side}[ {relation} {other}|]",
     ),
-    "colour": ("{subject} is {colour}[ in color|]",),
+    "colour": ("{subject} is {colour}[ and {size}|]",),
     "clothes": ("{subject} is [wearing|dressed in] a {colour} {clothes}",),
     "size": ("{subject} [is|looks] [very |rather |quite |]{size}",),
     "part": ("{subject} has {a_part}", "the {part} [on|of] the {noun} {are} {part_colour}"),
-    "doing": ("{subject} is {doing} {where}",),
-    "side": ("{subject} is {side}",),
-    "relation": ("{subject} is {relation} {other}", "{relation} {object} [is|there is|stands] {other}"),
+    "doing": ("{subject} is {doing} {where}[ {relation} {other}|]",),
+    "relation": ("{subject} is {relation} {other}", "{relation} the {noun} [is|there is|stands] {other}"),
 }
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 
@@ -117,7 +116,7 @@ class _Writer:
                 sentences.append(self._expand(self.random.choice(backdrops.pop(self.random.randrange(len(backdrops))))))
                 continue
             thing = self._next_thing()
-            sentences += [self._about(thing) for _ in range(self.random.choice((1, 1, 2, 2, 3)))]
+            sentences += [self._about(thing) for _ in range(self.random.choice((1, 1, 2)))]
         return " ".join(f"{sentence}." for sentence in sentences)
 
     def _opening(self) -> str:
@@ -133,13 +132,13 @@ class _Writer:
     def _next_thing(self) -> Thing:
         """Mostly one that was not told of yet."""
         things = self.world.things
-        return self.random.choices(things, [1 if thing in self.said else 4 for thing in things])[0]
+        return self.random.choices(things, [1 if thing in self.said else 8 for thing in things])[0]
 
     def _about(self, thing: Thing) -> str:
         told = self.said.setdefault(thing, [])
         aspect = "presence"
         if told:
-            aspects = ["clothes" if thing.kind in CLOTHES else "colour", "size", "doing", "side"]
+            aspects = ["clothes" if thing.kind in CLOTHES else "colour", "size", "doing"]
             aspects += ["part"] * 2 * bool(thing.part) + ["relation"] * 2 * (len(self.world.things) > 1)
             fresh = [aspect for aspect in aspects if aspect not in told]
             aspect = self.random.choice(fresh if fresh and self.random.random() < 0.95 else aspects)
@@ -162,13 +161,12 @@ class _Writer:
         noun = nouns(thing.kind)
         picture = "of the [picture|image|photo|scene]"
         side = f"in the [middle|center] {picture}" if thing.side == "middle" else f"[on|to] the {thing.side}"
-        clear = thing == self.last and self.random.random() < 0.7  # a pronoun only where it is clear what it means
+        clear = thing == self.last and self.random.random() < 0.3  # a pronoun only where it is clear what it means
         part = PLURALS.get(thing.part, thing.part)
         a_part = f"{'' if part != thing.part else 'a '}{thing.part_colour} {part}"
         return {
             "noun": noun,
             "subject": PRONOUNS.get(thing.kind, "it") if clear else f"the {noun}",
-            "object": f"the {noun}",
             "a_thing": with_colour(thing, f"[{SIZE_WORDS[thing.size]} |||]")
             + (f"[ with {a_part}|||]" if thing.part else ""),
             "colour": thing.colour,
@@ -188,7 +186,7 @@ class _Writer:
         """How it stands to the thing nearest to it, or to some other one."""
         others = [other for other in self.world.things if other != thing]
         if not others:
-            return {}
+            return {"relation": "far from", "other": "everything else"}
         nearest = min(others, key=lambda other: (other.x - thing.x) ** 2 + (other.y - thing.y) ** 2)
         other = nearest if self.random.random() < 0.7 else self.random.choice(others)
         across, down = thing.x - other.x, thing.y - other.y
