@@ -46,8 +46,8 @@ def score(texts: Sequence[str], references: Sequence[str]) -> dict[str, float]:
     """`cider` (CIDEr-D, times 100 as the paper prints it), `bleu`, and what `repetitiveness` gives.
 
     >>> figures = score(["a red bus stops here.", "two dogs run."], ["a red bus stops here.", "two cats run."])
-    >>> round(figures["cider"], 1), round(figures["rep_1"], 2), figures["words"]
-    (562.5, 0.0, 5.0)
+    >>> round(figures["cider"], 1), figures["rep_1"], figures["words"]  # 100 · (10 + 10 · 2/3 · 1/4) / 2
+    (583.3, 0.0, 5.0)
     """
     wanted = [normalised(text) for text in references]
     return {
@@ -64,7 +64,7 @@ def repetitiveness(texts: Sequence[str]) -> dict[str, float]:
 
     >>> figures = repetitiveness(["The dog. The cat."])
     >>> figures["rep_1"], figures["words"]  # the, dog, ., cat of six words
-    (0.33333333333333337, 6.0)
+    (0.3333333333333333, 6.0)
     """
     found = metrics.repetition(normalised(text) for text in texts)
     kept = {name: found[name] for name in ("rep_1", "rep_2", "rep_3")}

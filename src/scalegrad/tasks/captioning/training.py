@@ -104,8 +104,9 @@ class ClampedAdam(torch.optim.Adam):
         gradients = [
             weight.grad for group in self.param_groups for weight in group["params"] if weight.grad is not None
         ]
-        torch._foreach_clamp_min_(gradients, -self.clamp)
-        torch._foreach_clamp_max_(gradients, self.clamp)
+        if gradients:
+            torch._foreach_clamp_min_(gradients, -self.clamp)
+            torch._foreach_clamp_max_(gradients, self.clamp)
         return super().step(closure)
 
 
