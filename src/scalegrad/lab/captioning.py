@@ -125,6 +125,7 @@ def _run_all(commands: Sequence[Sequence[str]], parallel: int, environment: Mapp
     finally:
         for process in running:
             process.terminate()
+            process.wait()
 
 
 def main(argv: Sequence[str] | None = None) -> None:

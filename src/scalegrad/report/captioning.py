@@ -83,7 +83,8 @@ def _row(group: Sequence[CaptionRun], name: str, kind: str, pictures: Mapping[st
 
 
 def _system(run: CaptionRun, name: str, kind: str, pictures: Mapping[str, str]) -> System:
-    figures = {key: float(value) for key, value in run.found["rows"][name].items() if key in FIGURES}
+    kept = run.found["rows"][name].items()
+    figures = {key: float(value) for key, value in kept if key in FIGURES and value is not None}  # None: was NaN
     strength: float | None = run.objective.strength if isinstance(run.objective.strength, float) else None
     label = run.objective.label
     if name == PLAIN:
