@@ -2,14 +2,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+READY := $(VENV)/.ready-dev
+READY_DEMO := $(VENV)/.ready-demo
 
 .PHONY: test demo lint format bench clean
 
-$(READY): pyproject.toml
+# .ready-EXTRA: the environment holds the package with that extra; the demonstration needs less than the tests.
+$(VENV)/.ready-%: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("scalegrad needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
 	touch $@
 
 test: $(READY)
@@ -18,8 +20,8 @@ test: $(READY)
 	&& $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS) \
 	&& echo "make test: green in $$(( $$(date +%s) - start )) s (set-up not counted)"
 
-demo: $(READY)
-	$(BIN)/scalegrad reproduce gradients --out gradients.png
+demo: $(READY_DEMO)
+	$(BIN)/scalegrad demo --out demo
 
 lint: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

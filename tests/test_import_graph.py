@@ -23,7 +23,10 @@ LAYERS = (
 LAYER = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
 ANYWHERE = ("_extras", "_version")  # small, and importing none of the others
 PUBLIC = ("nn", "functional", "sets", "gamma", "_version")  # what the package's own __init__ may name
-NEIGHBOURS = (("bench", "study"),)  # (user, used) of one layer: the load benchmark starts the study's server
+NEIGHBOURS = (  # (user, used) of one layer
+    ("bench", "study"),  # the load benchmark starts the study's server
+    ("decoding", "models"),  # a model by the name of the shipped one
+)
 LOSSES = ("nn", "functional", "ops")
 WITHOUT_LOSSES = ("metrics", "study")
 TORCH_ALONE = (*PUBLIC, "ops", "_extras", "")  # parts that `import scalegrad` loads; "" is its __init__

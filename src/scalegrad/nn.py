@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Unpack
 
+import torch
 from torch import Tensor, nn
 
 from scalegrad.functional.heads import Head, LinearHead, LogitsHead
@@ -72,8 +73,6 @@ class ScaleGradLoss(_TokenLoss):
     ScaleGradLoss(gamma=0.2, reduction='sum')
     """
 
-    step: int | None
-
     def __init__(self, gamma: Gamma = 0.2, **options: Unpack[OptionArguments]) -> None:
         super().__init__(Options.of(options))
         if isinstance(gamma, (int, float)):
@@ -81,8 +80,22 @@ class ScaleGradLoss(_TokenLoss):
         self.gamma = gamma
         self.step = None
 
+    @property
+    def step(self) -> int | None:
+        return self._step
+
+    @step.setter
+    def step(self, step: int | None) -> None:
+        self._step = step
+        known = isinstance(self.gamma, Schedule) and step is not None
+        # For a compiled graph, which takes a number as a constant and would be made anew at each step.
+        self._gamma_now = torch.tensor(at_step(self.gamma, step), dtype=torch.float64) if known else None
+
     def on_head(self, head: Head, batch: Batch, options: Options | None = None) -> Loss:
-        gamma: Any = at_step(self.gamma, self.step) if isinstance(self.gamma, Schedule) else self.gamma
+        gamma: Any = self.gamma
+        if isinstance(gamma, Schedule):
+            compiled = torch.compiler.is_compiling() and self._gamma_now is not None
+            gamma = self._gamma_now if compiled else at_step(gamma, self.step)
         return scale_grad_loss(head, batch, gamma, options or self.options)
 
     def _strength(self) -> str:

@@ -284,7 +284,7 @@ def test_bad_models_get_one_sentence(
 ) -> None:
     import shutil
 
-    assert "there is no folder ./nowhere" in refused(capsys, "./nowhere", "--prefixes", prefixes)
+    assert "there is no file or folder ./nowhere" in refused(capsys, "./nowhere", "--prefixes", prefixes)
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "cannot be loaded as a language model" in refused(capsys, empty, "--prefixes", prefixes)

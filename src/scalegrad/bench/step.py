@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from scalegrad._extras import need
 from scalegrad.bench.cases import Batch, Case, make_batch
 from scalegrad.bench.clock import Clock, Contender
 from scalegrad.bench.exact import Outcome, exact_answers, judge
@@ -26,10 +27,10 @@ def measure_step(case: Case, settings: Settings, clock: Clock) -> list[Row]:
     The learning rate is 0: every step does the same work on the same weights.
     """
     try:
-        transformers = importlib.import_module("transformers")
+        importlib.import_module("transformers")
     except ModuleNotFoundError:
         return [Skipped(name, "transformers is not installed") for name in NAMES]
-    model = _model(transformers, case, clock.device)
+    model = gpt2_shaped(case, clock.device)
     ids = make_batch(case, clock.device).targets
     losses = _losses(model, ids, settings)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=clock.device == "cuda")
@@ -57,8 +58,9 @@ def measure_step(case: Case, settings: Settings, clock: Clock) -> list[Row]:
     )
 
 
-def _model(transformers: Any, case: Case, device: str) -> Any:
+def gpt2_shaped(case: Case, device: str) -> Any:
     """At width 768, GPT-2 small; dropout off, so that every contender computes the same."""
+    transformers = need("transformers", extra="hf")
     blocks = max(1, case.width // 64)
     config = transformers.GPT2Config(
         vocab_size=case.vocab,

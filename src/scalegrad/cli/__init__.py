@@ -12,7 +12,9 @@ from scalegrad._extras import MissingExtra, need
 from scalegrad._version import __version__
 
 # Verbs in the order `scalegrad --help` lists them; each is a module here with an `app` (a group) or a `command`.
-VERBS: tuple[str, ...] = ("complete", "evaluate", "report", "measure", "caption", "reproduce", "study", "bench")
+VERBS: tuple[str, ...] = (
+    "demo", "train", "evaluate", "report", "sweep", "complete", "measure", "caption", "reproduce", "study", "bench",
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -35,9 +35,10 @@ def bars() -> Iterator[Told | None]:
         tasks: dict[str, TaskID] = {}
 
         def told(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = drawn.add_task(what, total=total)
-            drawn.update(tasks[what], completed=done, total=total)
+            name = what.split(" · ")[0]  # what stands after the dot are figures that change
+            if name not in tasks:
+                tasks[name] = drawn.add_task(what, total=total)
+            drawn.update(tasks[name], description=what, completed=done, total=total)
 
         yield told
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -34,7 +33,7 @@ def command(
 
     Example: scalegrad report runs/mle runs/sg --html report.html
     """
-    need("numpy", extra="measure")
+    need("numpy", extra="report")
     from scalegrad.report import comparison as side_by_side
     from scalegrad.report.comparison.terminal import markdown as as_markdown
     from scalegrad.report.comparison.terminal import print_comparison
@@ -54,7 +53,7 @@ def command(
         for plot in side_by_side.plots(found):
             save_figure(plot.figure, plots / f"{plot.name}.png")
     if as_json:
-        rows = [{key: asdict(row)[key] for key in _KEPT} for row in found.systems]
+        rows = [row.as_dict() for row in found.systems]
         print(
             json.dumps({"corpus": found.corpus, "rows": rows, "notes": list(found.notes)}, ensure_ascii=False, indent=2)
         )
@@ -63,6 +62,3 @@ def command(
     for path in (html, markdown, plots):
         if path is not None:
             print(f"In {path}")
-
-
-_KEPT = ("label", "kind", "family", "strength", "runs", "figures", "deviations")

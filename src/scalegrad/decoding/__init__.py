@@ -9,7 +9,7 @@ from scalegrad.decoding.beam import BeamSearch
 from scalegrad.decoding.completion import Completed, Prefix, complete, prefixes_from_ids, prefixes_of
 from scalegrad.decoding.generation import generate, generation_arguments
 from scalegrad.decoding.history import History
-from scalegrad.decoding.pretrained import load
+from scalegrad.decoding.pretrained import load, load_tokenizer
 from scalegrad.decoding.processors import EndProcessor, NgramProcessor, NoveltyProcessor
 from scalegrad.decoding.sampling import RowNoise
 from scalegrad.decoding.strategies import Beam, Greedy, MinP, Strategy, TopK, TopP, Typical, parse
@@ -36,6 +36,7 @@ __all__ = [
     "generate",
     "generation_arguments",
     "load",
+    "load_tokenizer",
     "parse",
     "prefixes_from_ids",
     "prefixes_of",

@@ -1,13 +1,17 @@
-"""A generating model and its tokenizer, by hub name or from a folder."""
+"""A generating model and its tokenizer, by hub name, from a folder or from a GGUF file."""
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from scalegrad._extras import need
+from scalegrad.models import base
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -15,33 +19,66 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code: bool = False) -> tuple[Any, Any]:
     """Model and tokenizer, ready to generate: a causal LM, or an encoder-decoder where the config says so.
 
-    `name` is a folder written by `save_pretrained` or a hub name. `device`: "auto" takes an accelerator if there is
-    one. `dtype`: "auto" is the checkpoint's own, on a CPU float32. Nothing a checkpoint brings is executed unless
-    `trust_remote_code`. A checkpoint that lacks weights is refused: they would be random.
+    `name` is a folder written by `save_pretrained`, a GGUF file (or a folder that holds one and nothing else to load),
+    a hub name, or "base", the model that ships with the package. `device`: "auto" takes an accelerator if there is
+    one. `dtype`: "auto" is the checkpoint's own, on a CPU float32; GGUF weights are de-quantised. Nothing a checkpoint
+    brings is executed unless `trust_remote_code`. A checkpoint that lacks weights is refused: they would be random.
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
     place = _device(device)
-    if name.startswith((".", "/", "~")) and not Path(name).expanduser().exists():
-        raise FileNotFoundError(f"model: there is no folder {name}")
-    hf = need("transformers", extra="hf")
     wanted = ("float32" if place.type == "cpu" else "auto") if dtype == "auto" else dtype
-    options = {"trust_remote_code": trust_remote_code}
-    folder = str(Path(name).expanduser()) if Path(name).expanduser().exists() else name
-    try:
-        config = hf.AutoConfig.from_pretrained(folder, **options)
+    hf = need("transformers", extra="hf")
+    source, options = _source(name, trust_remote_code)
+    with _refusals(name):
+        config = hf.AutoConfig.from_pretrained(source, **options)
         kind = hf.AutoModelForSeq2SeqLM if config.is_encoder_decoder else hf.AutoModelForCausalLM
-        tokenizer = hf.AutoTokenizer.from_pretrained(folder, **options)
-        model, info = kind.from_pretrained(folder, dtype=wanted, output_loading_info=True, **options)
-    except need("safetensors", extra="hf").SafetensorError as error:
-        raise ValueError(f"model: the weights of {name} cannot be read ({error})") from None
-    except (OSError, ValueError, ImportError) as error:
-        reason = " ".join(str(error).split(". ")[0].split())
-        raise ValueError(f"model: {name} cannot be loaded as a language model ({reason})") from None
+        tokenizer = hf.AutoTokenizer.from_pretrained(source, **options)
+        model, info = kind.from_pretrained(source, dtype=wanted, output_loading_info=True, **options)
     if info["missing_keys"]:
         some = ", ".join(sorted(info["missing_keys"])[:3])
         raise ValueError(f"model: {name} lacks {len(info['missing_keys'])} weights a language model needs ({some}, …)")
     return model.to(place).eval(), tokenizer
+
+
+def load_tokenizer(name: str, trust_remote_code: bool = False) -> Any:
+    """The tokenizer alone of what `load` takes."""
+    hf = need("transformers", extra="hf")
+    source, options = _source(name, trust_remote_code)
+    with _refusals(name):
+        return hf.AutoTokenizer.from_pretrained(source, **options)
+
+
+def _source(name: str, trust_remote_code: bool) -> tuple[str, dict[str, Any]]:
+    """What to give `from_pretrained`: a folder or a hub name, and options."""
+    options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
+    path = base.path() if name == base.NAME else Path(name).expanduser()  # a folder called so is ./base
+    if name.startswith((".", "/", "~")) and not path.exists():
+        raise FileNotFoundError(f"model: there is no file or folder {name}")
+    if not path.exists():
+        return name, options
+    files = sorted(path.glob("*.gguf")) if path.is_dir() and not (path / "config.json").exists() else []
+    if len(files) > 1:
+        raise ValueError(f"model: {name} holds {len(files)} GGUF files; name one of them ({files[0].name}, …)")
+    file = files[0] if files else path if path.is_file() else None
+    if file is None:
+        return str(path), options
+    if file.suffix != ".gguf":
+        raise ValueError(f"model: {name} is a file; expected a folder, a .gguf file or a hub name")
+    need("gguf", extra="gguf")
+    return str(file.parent), {**options, "gguf_file": file.name}
+
+
+@contextmanager
+def _refusals(name: str) -> Iterator[None]:
+    """One sentence for whatever the library says about a checkpoint it cannot load."""
+    try:
+        yield
+    except need("safetensors", extra="hf").SafetensorError as error:
+        raise ValueError(f"model: the weights of {name} cannot be read ({error})") from None
+    except (OSError, ValueError, ImportError, KeyError, struct.error) as error:  # the last two: a broken GGUF file
+        reason = " ".join(str(error).split(". ")[0].split())
+        raise ValueError(f"model: {name} cannot be loaded as a language model ({reason})") from None
 
 
 def _device(name: str) -> torch.device:

@@ -64,6 +64,8 @@ class Attachment:
         batch = self._batch(given)
         for name in ("labels", "shift_labels", "num_items_in_batch"):
             given.pop(name, None)
+        if "use_cache" in self.names:
+            given["use_cache"] = False  # with one, models let the documents of a packed row read each other
         outputs = self._objective(given, batch) if torch.is_grad_enabled() else self._nll(given, batch)
         wants_dict = getattr(self.model.config, "return_dict", True) if return_dict is None else return_dict
         return outputs if wants_dict else outputs.to_tuple()
@@ -134,10 +136,9 @@ class Attachment:
 
     def _on_head(self, head: LinearHead | LogitsHead, batch: Batch, options: Options) -> Tensor:
         loss, parts = self.loss.on_head(head, batch, options)
-        kept = batch.targets != options.ignore_index
-        tokens = kept.sum()
-        each = 1 / tokens.clamp(min=1)
-        self.parts = MeanParts(parts.nll.sum() * each, parts.seen_mass.sum() * each, tokens)
+        tokens = (batch.targets != options.ignore_index).sum()
+        some = tokens.clamp(min=1)
+        self.parts = MeanParts(parts.nll.sum() / some, parts.seen_mass.sum() / some, tokens)
         total: Tensor = loss
         return total
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,8 +54,9 @@ class Saver:
         self.config = config
 
     def __call__(self, save_directory: Any, *args: Any, **kwargs: Any) -> Any:
-        saved = type(self.model).save_pretrained(self.model, save_directory, *args, **kwargs)
-        main = args[0] if args else kwargs.get("is_main_process", True)
-        if main:
+        save = type(self.model).save_pretrained
+        saved = save(self.model, save_directory, *args, **kwargs)
+        named = inspect.signature(save).bind(self.model, save_directory, *args, **kwargs).arguments
+        if named.get("is_main_process", True):
             write_card(Path(save_directory), self.config.scalegrad)
         return saved

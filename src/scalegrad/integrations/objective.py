@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Unpack
 
@@ -96,7 +95,8 @@ def record(loss: TokenLoss) -> dict[str, Any]:
     if isinstance(loss, UnlikelihoodLoss):
         about: dict[str, Any] = {"objective": "ul", "alpha": loss.alpha}
     else:
-        about = {"objective": "mle" if loss.gamma == 1 else "sg", "gamma": _describe_gamma(loss.gamma)}
+        gamma = _describe_gamma(loss.gamma)
+        about = {"objective": "mle" if gamma == 1.0 else "sg", "gamma": gamma}
     default = Options(discourage=Seen())
     names = [field.name for field in fields(Options) if field.name != "discourage"]
     options = {name: getattr(loss.options, name) for name in names}
@@ -113,8 +113,7 @@ def _describe_gamma(gamma: Any) -> float | str:
         return f"a tensor of shape {list(gamma.shape)}"
     if isinstance(gamma, (Schedule, RewardRepetition)):
         return repr(gamma)
-    dynamic: Callable[..., Tensor] = gamma
-    return getattr(dynamic, "__qualname__", type(dynamic).__name__)
+    return str(getattr(gamma, "__name__", type(gamma).__name__))  # a callable
 
 
 def _read_number(text: str, whole: str) -> float:

@@ -40,12 +40,8 @@ class Finish(NamedTuple):
 
 def is_plain(layer: Any) -> bool:
     """Is its output `hidden @ weight.T + bias` and nothing else? An adapter's `.weight`, say, leaves out its part."""
-    return (
-        isinstance(layer, nn.Linear)
-        and type(layer).forward is nn.Linear.forward
-        and "forward" not in layer.__dict__
-        and not layer._forward_hooks
-    )
+    inherited = isinstance(layer, nn.Linear) and type(layer).forward is nn.Linear.forward
+    return inherited and "forward" not in layer.__dict__  # a device hook, say, would stand there
 
 
 def find_finish(model: Any, row: Tensor, finished: Tensor) -> Finish | None:

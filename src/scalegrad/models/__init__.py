@@ -1,1 +1,1 @@
-"""Models of the paper's directed tasks as Hugging Face models; each file loads transformers when it is imported."""
+"""Models of our own, as Hugging Face models."""

@@ -23,7 +23,7 @@ from scalegrad.report.comparison.columns import (
 )
 from scalegrad.report.comparison.plots import Plot, plots
 from scalegrad.report.comparison.spans import Piece, ends_stuck, pieces
-from scalegrad.report.comparison.systems import Comparison, System
+from scalegrad.report.comparison.systems import Comparison, spoken_of
 from scalegrad.report.comparison.themed_svg import inline_svg
 from scalegrad.report.comparison.wording import headline, sentences
 from scalegrad.report.measure.wording import printable
@@ -52,7 +52,7 @@ class Example(NamedTuple):
 
 def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = "", said: Sequence[str] = ()) -> str:
     """The page as HTML. `extra_plots` come first; `said` are sentences to put under the headline before its own."""
-    jinja2 = need("jinja2", extra="measure")
+    jinja2 = need("jinja2", extra="report")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
@@ -64,7 +64,7 @@ def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = 
     names = [name for group in main.values() for name in group]
     further = further_columns(systems)
     pictures = [
-        (plot, need("markupsafe", extra="measure").Markup(inline_svg(plot.figure, plot.name, plot.caption)))
+        (plot, need("markupsafe", extra="report").Markup(inline_svg(plot.figure, plot.name, plot.caption)))
         for plot in (*extra_plots, *plots(comparison))
     ]
     html: str = environment.from_string(source).render(
@@ -124,7 +124,7 @@ def examples(comparison: Comparison, count: int = EXAMPLES) -> list[Example]:
     The texts shown are the baseline's, those of the model of each objective that is nearest to human text, of the
     baseline under the favourite's penalty, and of people.
     """
-    shown = [system for system in _spoken_of(comparison) if system.samples]
+    shown = [system for system in spoken_of(comparison) if system.samples]
     if not shown:
         return []
     texts = [{sample.prefix: sample.continuation for sample in system.samples} for system in shown]
@@ -145,20 +145,6 @@ def examples(comparison: Comparison, count: int = EXAMPLES) -> list[Example]:
         )
         for prefix in chosen
     ]
-
-
-def _spoken_of(comparison: Comparison) -> list[System]:
-    human = comparison.human
-    goal = human.figures.get("rep_1", 0.0) if human else 0.0
-    trained = comparison.of_kind("trained")
-    nearest = {
-        family: min((s for s in trained if s.family == family), key=lambda s: abs(s.figures.get("rep_1", 1.0) - goal))
-        for family in dict.fromkeys(system.family for system in trained)
-        if family
-    }
-    unknown = [system for system in trained if not system.family]
-    chosen = [comparison.baseline, *nearest.values(), *unknown, comparison.twin, human]
-    return [system for system in comparison.systems if any(system is other for other in chosen)]
 
 
 def how_it_was_made(comparison: Comparison) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from scalegrad._extras import need
 from scalegrad.report.comparison.colours import PALETTE, Look, looks
 from scalegrad.report.comparison.columns import column, written
-from scalegrad.report.comparison.systems import Comparison, System
+from scalegrad.report.comparison.systems import Comparison, System, spoken_of
 from scalegrad.report.figure import new_figure, style_axes
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZE = (5.4, 3.5)
+_MOST_BARS = 10
+_NAMED_POINTS = 7  # with more, names would cover the picture
 # Offsets of a name from its point, in points, and where the name is anchored; the best first.
 _PLACES = (
     (8, 0, "left"), (-8, 0, "right"), (0, 11, "center"), (0, -11, "center"),
@@ -62,6 +64,8 @@ def plots(comparison: Comparison) -> list[Plot]:
 def curves(comparison: Comparison, key: str, name: str, title: str, y: str, caption: str) -> Plot | None:
     """A figure of the logs over the steps, a line a model."""
     trained = comparison.of_kind("trained")
+    if len(trained) > _NAMED_POINTS:
+        trained = [system for system in spoken_of(comparison) if system.kind == "trained"]
     lines = [_series(system.log, key) for system in trained]
     if not any(len(values) > 1 for _, values in lines):
         return None
@@ -91,6 +95,8 @@ def repetition_bars(comparison: Comparison) -> Plot | None:
     systems = [system for system in comparison.of_kind("trained", "decoded") if "rep_1" in system.figures]
     if not systems:
         return None
+    if len(systems) > _MOST_BARS:
+        systems = [system for system in spoken_of(comparison) if any(system is other for other in systems)]
     names = [name for name in ("rep_1", "rep_2", "rep_3") if name in systems[0].figures]
     figure = new_figure(SIZE[0], max(SIZE[1], 1.0 + 0.34 * len(systems)))
     panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
@@ -120,21 +126,27 @@ def repetition_bars(comparison: Comparison) -> Plot | None:
     )
 
 
-def trade_off(comparison: Comparison) -> Plot | None:
-    """Perplexity against repetition: lower left is better, and human text is a line, for it has no perplexity."""
+def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_128")) -> Plot | None:
+    """Perplexity against repetition, the first of `figures` that is there: lower left is better.
+
+    Human text is a line, for it has no perplexity. Strengths of one objective are joined, and so are the penalties a
+    model is decoded under. With many points only strengths are written beside them, and a legend names the curves.
+    """
     shown = [system for system in comparison.of_kind("trained", "decoded") if "ppl" in system.figures]
-    name = next((key for key in ("rep_1", "rep_128") if sum(key in s.figures for s in shown) > 1), None)
+    name = next((key for key in figures if sum(key in s.figures for s in shown) > 1), None)
     shown = [system for system in shown if name in system.figures]
     if name is None or len(shown) < 2:
         return None
-    figure = new_figure(*SIZE)
+    many = len(shown) > _NAMED_POINTS
+    figure = new_figure(SIZE[0], SIZE[1] + (0.3 if many else 0.0))
     axes = figure.subplots()
     _family_lines(axes, shown, name)
     for system, look in zip(shown, looks(shown), strict=True):
         x, y = system.figures["ppl"], system.figures[name]
+        solid = many or look.hollow
         axes.errorbar(
-            x, y, xerr=system.deviations.get("ppl"), yerr=system.deviations.get(name), fmt="o", markersize=7,
-            color=look.colour, alpha=1.0 if look.hollow else look.opacity, linewidth=1.4,
+            x, y, xerr=system.deviations.get("ppl"), yerr=system.deviations.get(name), fmt="o",
+            markersize=5 if many else 7, color=look.colour, alpha=1.0 if solid else look.opacity, linewidth=1.4,
             markerfacecolor="none" if look.hollow else look.colour, markeredgecolor=look.colour,
         )  # fmt: skip
     human = comparison.human.figures.get(name) if comparison.human else None
@@ -143,11 +155,19 @@ def trade_off(comparison: Comparison) -> Plot | None:
         axes.annotate("human text", (1.0, human), (-2, 3), xycoords=("axes fraction", "data"),
                       textcoords="offset points", ha="right", fontsize=8.5, color=_HUMAN)  # fmt: skip
     axes.margins(0.16, 0.2)
-    style_axes(axes, title="Perplexity against repetition", x="perplexity", y=column(name).title)
+    title = f"Perplexity against {column(name).title}"
+    style_axes(axes, title=title, x="perplexity", y=column(name).title)
     _grid(axes, "both")
-    _label_points(axes, [(s.figures["ppl"], s.figures[name], s.label) for s in shown])
+    if many:
+        _legend(axes, 4)
+    _label_points(axes, [(s.figures["ppl"], s.figures[name], _short(s) if many else s.label) for s in shown])
     hollow = "; rings: the same model under a penalty while decoding" if comparison.of_kind("decoded") else ""
-    return Plot("trade-off", f"Better is down and to the left{hollow}. Bars: deviation over seeds.", figure)
+    spread = " Bars: deviation over seeds." if any(system.deviations for system in shown) else ""
+    return Plot(f"trade-off-{name.replace('_', '-')}", f"Better is down and to the left{hollow}.{spread}", figure)
+
+
+def _short(system: System) -> str:
+    return system.label if system.strength is None else f"{system.strength:g}"
 
 
 def _series(log: Sequence[Mapping[str, Any]], key: str) -> tuple[list[float], list[float]]:
@@ -182,9 +202,10 @@ def _family_lines(axes: Axes, systems: Sequence[System], name: str) -> None:
         path = own if not start or start[0] in own else start + own
         if len(path) > 1:
             colour = PALETTE.get(family, PALETTE["other"])
+            curve = f"{family.upper()}, {'γ while decoding' if kind == 'decoded' else 'α' if family == 'ul' else 'γ'}"
             dots = (0, (1, 2)) if kind == "decoded" else "-"
             xs, ys = [s.figures["ppl"] for s in path], [s.figures[name] for s in path]
-            axes.plot(xs, ys, color=colour, linewidth=1.0, alpha=0.5, linestyle=dots, zorder=1)
+            axes.plot(xs, ys, color=colour, linewidth=1.2, alpha=0.6, linestyle=dots, zorder=1, label=curve)
 
 
 def _label_points(axes: Axes, points: Sequence[tuple[float, float, str]]) -> None:
@@ -204,10 +225,11 @@ def _label_points(axes: Axes, points: Sequence[tuple[float, float, str]]) -> Non
             tried.append((outside + 50 * sum(box.overlaps(other) for other in taken), text, box))
             if tried[-1][0] == 0:
                 break
-        _, kept, box = min(tried, key=lambda place: place[0])
-        taken.append(box)
+        cost, kept, box = min(tried, key=lambda place: place[0])
+        named = cost == 0 or len(points) <= _NAMED_POINTS  # of many points one may go without a name
+        taken += [box] if named else []
         for _, text, _ in tried:
-            if text is not kept:
+            if text is not kept or not named:
                 text.remove()
 
 

@@ -45,6 +45,12 @@ class System:
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {self.kind!r}")
 
+    def as_dict(self) -> dict[str, Any]:
+        """The row as plain JSON values, without log, texts and settings."""
+        kept = ("label", "kind", "family", "strength", "runs")
+        figures = {"figures": dict(self.figures), "deviations": dict(self.deviations)}
+        return {name: getattr(self, name) for name in kept} | figures
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -53,6 +59,7 @@ class Comparison:
     systems: Sequence[System]
     corpus: str = ""
     notes: Sequence[str] = ()
+    chosen: str = ""  # label of the model to speak of, where somebody chose one
 
     def of_kind(self, *kinds: str) -> list[System]:
         """The systems of these kinds, in order."""
@@ -73,6 +80,7 @@ class Comparison:
     def favourite(self) -> System | None:
         """The model to speak of: of the ScaleGrad ones (else all but the baseline) the one nearest to human Rep-1."""
         others = [system for system in self.of_kind("trained") if system is not self.baseline]
+        others = [system for system in others if system.label == self.chosen] or others
         others = [system for system in others if system.family == "sg"] or others
         if not others:
             return None
@@ -106,3 +114,22 @@ def merge_seeds(systems: Sequence[System]) -> System:
         deviations=deviations,
         runs=sum(system.runs for system in systems),
     )
+
+
+def spoken_of(comparison: Comparison) -> list[System]:
+    """The systems to show where there is no room for all.
+
+    The baseline, the favourite, of each other objective the model nearest to human text, the baseline under the
+    favourite's penalty, and people.
+    """
+    goal = comparison.human.figures.get("rep_1", 0.0) if comparison.human else 0.0
+    trained = comparison.of_kind("trained")
+    told = [system.family for system in (comparison.baseline, comparison.favourite) if system]
+    families = dict.fromkeys(system.family for system in trained if system.family and system.family not in told)
+    nearest = [
+        min((s for s in trained if s.family == family), key=lambda s: abs(s.figures.get("rep_1", 1.0) - goal))
+        for family in families
+    ]
+    unknown = [system for system in trained if not system.family]
+    chosen = [comparison.baseline, comparison.favourite, *nearest, *unknown, comparison.twin, comparison.human]
+    return [system for system in comparison.systems if any(system is other for other in chosen)]

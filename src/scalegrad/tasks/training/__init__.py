@@ -6,6 +6,7 @@ moment, the same call goes on from the last checkpoint and ends with the same we
 
 from scalegrad.tasks.training.collate import Pad
 from scalegrad.tasks.training.fit import Fitted, fit
+from scalegrad.tasks.training.progress import training_progress
 from scalegrad.tasks.training.settings import Settings
 
-__all__ = ["Fitted", "Pad", "Settings", "fit"]
+__all__ = ["Fitted", "Pad", "Settings", "fit", "training_progress"]

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -85,6 +86,7 @@ def fit(
     epoch, world = batches_in_epoch(train, sampler, settings.seed), int(os.environ.get("WORLD_SIZE", "1"))
     steps = settings.max_steps or math.ceil((settings.epochs or 1) * epoch / (settings.accumulation * world))
     arguments = _arguments(run, settings, steps)
+    arguments._n_gpu = min(arguments.n_gpu, 1)  # several GPUs are for torchrun, not for threads of one process
     need("accelerate", extra="train").PartialState().wait_for_everyone()  # before anyone looks at the run's files
     if run.finished:
         return _finished(model, run)
@@ -216,7 +218,7 @@ def _memory_sentence(trainer: RunTrainer, settings: Settings) -> str:
 def _finish(trainer: RunTrainer, tokenizer: Any, run: Run) -> Fitted:
     """Select, save, and say that the run is finished, in this order."""
     step = trainer.select()
-    _save_model(trainer, tokenizer, run, step)
+    model = _save_model(trainer, tokenizer, run, step)
     nll = trainer.state.best_metric
     results = {
         "steps": trainer.state.global_step,
@@ -230,20 +232,37 @@ def _finish(trainer: RunTrainer, tokenizer: Any, run: Run) -> Fitted:
     if run.writes:
         checkpoints.tidy(run.checkpoints, set())
     trainer.accelerator.wait_for_everyone()
-    model = trainer.accelerator.unwrap_model(trainer.model)
     return Fitted(hf.detach(model), run, **results)
 
 
-def _save_model(trainer: RunTrainer, tokenizer: Any, run: Run, step: int) -> None:
-    """model/, whole or not at all; of a PEFT model the adapter too, and model/ has it merged in."""
-    unfinished = run.path / ".model"
+def _save_model(trainer: RunTrainer, tokenizer: Any, run: Run, step: int) -> Any:
+    """model/, whole or not at all, and the model in it.
+
+    Of a PEFT model the adapter goes into adapter/, and model/ has it merged in; where processes hold parts of the
+    weights (FSDP, DeepSpeed) it stays an adapter.
+    """
+    model = trainer.accelerator.unwrap_model(trainer.model)
     with checkpoints.explained("the model", run.checkpoints, step):
-        trainer.save_model(str(unfinished))
-        trainer.accelerator.wait_for_everyone()
-        if run.writes:
-            if tokenizer is not None:
-                tokenizer.save_pretrained(str(unfinished))
-            checkpoints.replace_folder(unfinished, run.model_path)
+        if hasattr(model, "merge_and_unload") and not (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
+            _save_folder(run.path / "adapter", run, trainer, trainer.save_model)
+            model = model.merge_and_unload()
+            _save_folder(run.model_path, run, trainer, model.save_pretrained if run.writes else None, tokenizer)
+        else:
+            _save_folder(run.model_path, run, trainer, trainer.save_model, tokenizer)
+    return model
+
+
+def _save_folder(
+    path: Path, run: Run, trainer: RunTrainer, save: Callable[[str], Any] | None, tokenizer: Any = None
+) -> None:
+    unfinished = path.with_name(f".{path.name}")
+    if save is not None:
+        save(str(unfinished))
+    trainer.accelerator.wait_for_everyone()
+    if run.writes:
+        if tokenizer is not None:
+            tokenizer.save_pretrained(str(unfinished))
+        checkpoints.replace_folder(unfinished, path)
     trainer.accelerator.wait_for_everyone()
 
 

@@ -1,0 +1,179 @@
+"""Training steps of a GPT-2-shaped model with the framework's own loss and with ours attached to the model.
+
+`python -m scalegrad.bench throughput`: forward, backward, clipping and AdamW as Hugging Face's Trainer does them, on a
+GPU in bf16 where there is one, else on the CPU in float32. The contenders take turns on the same weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import math
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from scalegrad.bench.cases import Batch, Case, make_batch
+from scalegrad.bench.clock import Clock, Contender, CpuClock, CudaClock
+from scalegrad.bench.exact import ALPHA, GAMMA, Outcome, exact_answers, judge
+from scalegrad.bench.record import Line, about, figure, lines, print_table, save
+from scalegrad.bench.runner import Measurement, Row, compare
+from scalegrad.bench.step import LOSS_TOLERANCE, gpt2_shaped
+from scalegrad.integrations import hf
+from scalegrad.integrations.objective import Objective
+
+VOCAB, STEPS, WIDTH = 50_257, 300, 768
+OBJECTIVES = {
+    "CE framework": None,
+    "CE scalegrad": Objective("mle"),
+    "SG scalegrad": Objective("sg", GAMMA),
+    "UL scalegrad": Objective("ul", ALPHA),
+}
+LEAST = 0.97  # of the throughput of the framework's own loss, and of our MLE, that ScaleGrad must have
+
+
+class SteppingClock(CudaClock):
+    """Wall time of whole steps on a GPU: what the host does counts, as in training."""
+
+    def seconds(self, contender: Contender) -> float:
+        inputs = contender.prepare()
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        contender.run(*inputs)
+        torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+
+def measure(case: Case, clock: Clock, rounds: int) -> list[Row]:
+    """The four in turns. The learning rate is 0: every step does the same work on the same weights."""
+    model = gpt2_shaped(case, clock.device)
+    ids = make_batch(case, clock.device).targets
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=True)
+    items = torch.tensor(ids[:, 1:].numel(), device=clock.device)
+
+    def contender(name: str, objective: Objective | None) -> Contender:
+        mine = model if objective is None else hf.attach(_twin(model), objective.loss())
+
+        def run() -> Outcome:
+            with torch.autocast(clock.device, dtype=case.dtype, enabled=case.dtype != torch.float32):
+                loss = mine(input_ids=ids, labels=ids, num_items_in_batch=items).loss
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            return Outcome(loss, ())
+
+        def prepare() -> tuple[Any, ...]:
+            optimizer.zero_grad(set_to_none=True)
+            return ()
+
+        return Contender(name, run, prepare)
+
+    contenders = [contender(name, objective) for name, objective in OBJECTIVES.items()]
+    return compare(contenders, clock, check=_checker(model, ids, case, clock.device), rounds=rounds, patience=1e6)
+
+
+def _twin(model: Any) -> Any:
+    """Another model of the very same parameters: each contender its own forward, all one memory."""
+    twin = copy.deepcopy(model)
+    twin.load_state_dict(model.state_dict(keep_vars=True), assign=True)
+    twin.tie_weights()
+    return twin
+
+
+def _checker(model: Any, ids: Tensor, case: Case, device: str) -> Callable[[str, Outcome], float]:
+    """Against float64 from the model's hidden states, what was seen including the first token."""
+    with torch.no_grad(), torch.autocast(device, dtype=case.dtype, enabled=case.dtype != torch.float32):
+        hidden = model.transformer(ids).last_hidden_state.to(case.dtype)
+    # A first step from nothing makes the first token a target too. Its loss is log V whatever the objective.
+    hidden = torch.cat([torch.zeros_like(hidden[:, :1]), hidden[:, :-1]], 1)
+    weight = model.lm_head.weight.detach().to(case.dtype)
+    answers = exact_answers(Batch((hidden, weight), ids, None), ("CE", "SG", "UL"))
+
+    def check(name: str, outcome: Outcome) -> float:
+        steps = case.steps
+        expected = (answers.loss[name[:2]] * steps - math.log(case.vocab)) / (steps - 1)
+        return judge({"loss": abs(float(outcome.loss.detach()) - expected)}, {"loss": LOSS_TOLERANCE * expected})
+
+    return check
+
+
+def throughput(case: Case, rows: list[Row]) -> list[Line]:
+    """Stored lines: tokens a second, and that over the framework's own loss and over our MLE."""
+    speeds = {row.name: case.tokens / row.seconds for row in rows if isinstance(row, Measurement)}
+
+    def over(name: str, base: str) -> float | str | None:
+        return figure(speeds[name] / speeds[base]) if name in speeds and base in speeds else None
+
+    return [
+        {
+            **line,
+            "tokens_per_second": figure(speeds.get(row.name)),
+            "over_framework": over(row.name, "CE framework"),
+            "over_mle": over(row.name, "CE scalegrad"),
+        }
+        for row, line in zip(rows, lines([(case.columns(), rows)]), strict=True)
+    ]
+
+
+def main(argv: list[str]) -> None:
+    """Print a table for each batch size and what must hold, and store all of it."""
+    args = _parser().parse_args(argv)
+    gpu = torch.cuda.is_available() and not args.cpu
+    clock: Clock = SteppingClock() if gpu else CpuClock()
+    facts = about(clock.device) | {"rounds": args.rounds, "threads": torch.get_num_threads()}
+    name = re.sub(r"[^a-z0-9]+", "-", str(facts["hardware"]).lower()).strip("-") if gpu else "cpu"
+    out = args.out or Path("benchmarks") / f"throughput-{name}.csv"
+    if not args.json:
+        print(f"{facts['hardware']}, torch {facts['torch']}, transformers {facts['transformers']}")
+        print(f"forward, backward, clipping and AdamW; median of {args.rounds} interleaved steps each")
+    stored: list[Line] = []
+    for batch in args.batch or ([1, 32] if gpu else [1]):
+        dtype = torch.bfloat16 if gpu else torch.float32
+        case = Case(f"throughput {batch}", "step", batch, args.length, args.vocab, args.width, dtype=dtype)
+        rows = measure(case, clock, args.rounds)
+        stored += throughput(case, rows)
+        save(out, stored, facts)  # what is measured survives a crash
+        if not args.json:
+            print_table(case.title, rows)
+            _print_verdicts(stored[-len(rows) :])
+    if args.json:
+        print(json.dumps({"about": facts, "rows": stored}, indent=2, ensure_ascii=False))
+    else:
+        print(f"stored in {out}")
+
+
+def _print_verdicts(stored: list[Line]) -> None:
+    (scale_grad,) = (line for line in stored if line["implementation"] == "SG scalegrad")
+    for base, name in (("over_framework", "the framework's own loss"), ("over_mle", "our γ = 1")):
+        measured = scale_grad[base]
+        known = isinstance(measured, float)
+        verdict = "not measured" if not known else "ok" if float(str(measured)) >= LEAST else "MISS"
+        print(f"throughput of SG over {name}: {measured if known else '–'} (at least {LEAST}): {verdict}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m scalegrad.bench throughput",
+        description=__doc__,
+        epilog="example: python -m scalegrad.bench throughput --batch 1 32",
+    )
+    parser.add_argument("--rounds", type=int, default=30, help="steps of each contender (default 30)")
+    parser.add_argument("--batch", type=int, nargs="+", help="sequences in a step (default: 1, on a GPU also 32)")
+    parser.add_argument("--length", type=int, default=STEPS, help=f"tokens in a sequence (default {STEPS})")
+    parser.add_argument("--vocab", type=int, default=VOCAB, help=f"tokens in the vocabulary (default {VOCAB})")
+    parser.add_argument("--width", type=int, default=WIDTH, help=f"of the model (default {WIDTH}: GPT-2 small)")
+    parser.add_argument("--cpu", action="store_true", help="on the CPU even where there is a GPU")
+    parser.add_argument("--out", type=Path, help="where the CSV goes (default benchmarks/throughput-NAME.csv)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    return parser
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,224 @@
+"""`scalegrad train`: any causal language model on any text, by likelihood, unlikelihood or ScaleGrad."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scalegrad._extras import need
+from scalegrad.cli.progress import bars, quiet_transformers
+
+if TYPE_CHECKING:
+    from scalegrad.integrations.objective import Objective
+    from scalegrad.lab.recipes import Recipe
+    from scalegrad.tasks.open_ended.training import TrainConfig
+    from scalegrad.tasks.training import Fitted
+
+Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="A hub name, a folder or a .gguf file.")]
+Data = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="DATA…", help="Files (.txt, .jsonl, .csv), folders, hub data sets (NAME:SPLIT)."),
+]
+RecipeName = Annotated[str | None, typer.Option("--recipe", help="paper: what the paper did; other options change it.")]
+ObjectiveName = Annotated[str | None, typer.Option("--objective", help="mle, ul or sg (default), or sg=0.2, ul=1.0.")]
+Gamma = Annotated[str | None, typer.Option(help="Of sg: a number in (0, 1], or linear:START:STOP:STEPS, cosine:….")]
+Alpha = Annotated[float | None, typer.Option(help="Of ul: a number of at least 0.")]
+Out = Annotated[str | None, typer.Option(metavar="FOLDER", help="The run's folder (default: one under runs/).")]
+Init = Annotated[str | None, typer.Option(help="New weights: a config.json, or tiny, small, medium; MODEL: tokenizer.")]
+Validation = Annotated[str | None, typer.Option(metavar="DATA", help="Or none (default: a twentieth is held out).")]
+ValidationSequences = Annotated[int | None, typer.Option(help="Validate on so many sequences (default: all).")]
+Field = Annotated[str | None, typer.Option(help="Field of the text in .jsonl, .csv and data sets (default: text …).")]
+PromptField = Annotated[str | None, typer.Option(help="Field of the prompt (default: prompt).")]
+CompletionField = Annotated[str | None, typer.Option(help="Field of the completion (default: completion).")]
+Protocol = Annotated[str | None, typer.Option(help="paper: encode texts as the paper does WikiText-103.")]
+Length = Annotated[int | None, typer.Option(help="Tokens of a sequence (default: 300, the paper's).")]
+Prompt = Annotated[bool | None, typer.Option("--prompt/--no-prompt", help="Count the prompt's tokens as seen, too.")]
+Steps = Annotated[int | None, typer.Option("--max-steps", help="Steps, or --epochs (default: one epoch).")]
+Epochs = Annotated[float | None, typer.Option(help="Passes over the data.")]
+BatchSize = Annotated[int | None, typer.Option(help="Sequences in a forward pass of each process (default: 8).")]
+Accumulation = Annotated[int | None, typer.Option(help="Forward passes in a step (default: 1).")]
+Rate = Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Of AdamW (default: 3e-5).")]
+ScheduleName = Annotated[str | None, typer.Option("--schedule", help="linear (default), cosine, constant, ….")]
+Warmup = Annotated[float | None, typer.Option("--warmup-steps", help="Steps, or below 1 a share (default: 0).")]
+Decay = Annotated[float | None, typer.Option("--weight-decay", help="Of AdamW (default: 0.01).")]
+Clip = Annotated[float | None, typer.Option("--max-grad-norm", help="Clip gradients; 0: do not (default: 1).")]
+EvaluateEvery = Annotated[int | None, typer.Option(help="Steps between validations (default: a tenth of the run).")]
+SaveEvery = Annotated[int | None, typer.Option(help="Steps between checkpoints (default: at validations).")]
+LogEvery = Annotated[int | None, typer.Option(help="Steps between lines of metrics.jsonl (default: 10).")]
+Patience = Annotated[int | None, typer.Option(help="Stop after so many validations without a better one.")]
+Seed = Annotated[int, typer.Option(help="Of order, dropout and new weights.")]
+Seeds = Annotated[int | None, typer.Option(help="Train so often, with seeds from --seed on, in FOLDER/seed-N.")]
+Precision = Annotated[str | None, typer.Option(help="auto (default: bf16 where the GPU has it), fp32, bf16, fp16.")]
+Checkpointing = Annotated[bool | None, typer.Option("--gradient-checkpointing", help="Less memory, more time.")]
+Compile = Annotated[bool | None, typer.Option("--compile", help="torch.compile the model.")]
+LoraRank = Annotated[int | None, typer.Option("--lora", metavar="RANK", help="Train low-rank additions (peft) only.")]
+LoraAlpha = Annotated[float | None, typer.Option(help="Their weight (default: twice the rank).")]
+LoraDropout = Annotated[float, typer.Option(help="Their dropout.")]
+Tracker = Annotated[
+    list[str] | None, typer.Option(help="tensorboard (default), wandb, mlflow, …; none. May be repeated.")
+]
+Workers = Annotated[int | None, typer.Option(help="Processes that load data (default: 0).")]
+Fsdp = Annotated[str | None, typer.Option(metavar="FILE", help="JSON configuration of FSDP, as Trainer takes it.")]
+Deepspeed = Annotated[str | None, typer.Option(metavar="FILE", help="JSON configuration of DeepSpeed.")]
+Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Execute code that comes with the model.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew, whatever run the folder holds.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")]
+
+
+def command(
+    model: Model = None,
+    data: Data = None,
+    recipe: RecipeName = None,
+    objective: ObjectiveName = None,
+    gamma: Gamma = None,
+    alpha: Alpha = None,
+    out: Out = None,
+    init: Init = None,
+    validation: Validation = None,
+    validation_sequences: ValidationSequences = None,
+    field: Field = None,
+    prompt_field: PromptField = None,
+    completion_field: CompletionField = None,
+    protocol: Protocol = None,
+    length: Length = None,
+    prompt: Prompt = None,
+    max_steps: Steps = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    accumulation: Accumulation = None,
+    learning_rate: Rate = None,
+    schedule: ScheduleName = None,
+    warmup_steps: Warmup = None,
+    weight_decay: Decay = None,
+    max_grad_norm: Clip = None,
+    evaluate_every: EvaluateEvery = None,
+    save_every: SaveEvery = None,
+    log_every: LogEvery = None,
+    patience: Patience = None,
+    seed: Seed = 0,
+    seeds: Seeds = None,
+    precision: Precision = None,
+    gradient_checkpointing: Checkpointing = None,
+    compile: Compile = None,
+    lora: LoraRank = None,
+    lora_alpha: LoraAlpha = None,
+    lora_dropout: LoraDropout = 0.0,
+    tracker: Tracker = None,
+    workers: Workers = None,
+    fsdp: Fsdp = None,
+    deepspeed: Deepspeed = None,
+    trust_remote_code: Trust = False,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a causal language model on text; the one with the best plain validation perplexity is kept.
+
+    Stopped at any moment, the same command goes on where it was and ends with the same weights.
+
+    Example: scalegrad train gpt2 corpus.txt --objective sg --gamma 0.2 --out runs/sg
+    """
+    given = dict(locals())  # first of all: the options as they came
+    need("transformers", extra="train")
+    quiet_transformers()
+    asked = _asked(given)
+    config = asked.config
+    folder = Path(out) if out else Path("runs") / _name(config)
+    several = asked.seeds > 1
+    fitted = []
+    for number in range(seed, seed + asked.seeds):
+        one = replace(config, settings=replace(config.settings, seed=number))
+        fitted.append(_train(one, folder / f"seed-{number}" if several else folder, overwrite))
+    if os.environ.get("RANK", "0") == "0":
+        _report(fitted, config, folder, as_json)
+
+
+def _asked(given: dict[str, Any]) -> Recipe:
+    """The recipe, or what is usual, with every option that was given put in its place."""
+    from scalegrad.lab import recipes
+    from scalegrad.tasks.open_ended.data import Fields
+    from scalegrad.tasks.open_ended.training import Lora, TrainConfig
+    from scalegrad.tasks.training import Settings
+
+    if given["recipe"] is None and not (given["model"] and given["data"]):
+        raise ValueError("name a model and what to train it on: scalegrad train MODEL DATA…")
+    found = recipes.find(given["recipe"]) if given["recipe"] else recipes.Recipe(TrainConfig(given["model"], ()))
+    told = {name: value for name, value in given.items() if value is not None}
+    settings = {name: told[name] for name in Settings.names() if name in told}
+    if "max_steps" in settings or "epochs" in settings:
+        settings = {"max_steps": None, "epochs": None, **settings}
+    if "tracker" in told:
+        settings["trackers"] = tuple(name for name in told["tracker"] if name != "none")
+    plain = ("model", "init", "validation", "validation_sequences", "protocol", "length", "prompt")
+    changes: dict[str, Any] = {name: told[name] for name in plain if name in told}
+    if told.get("data"):
+        changes["data"] = tuple(told["data"])
+    if "lora" in told:
+        changes["lora"] = Lora(told["lora"], told.get("lora_alpha", 2.0 * told["lora"]), told["lora_dropout"])
+    config = replace(
+        found.config,
+        **changes,
+        objective=_objective(found.config.objective, told),
+        fields=Fields(told.get("field"), told.get("prompt_field"), told.get("completion_field")),
+        settings=replace(found.config.settings, **settings),
+        trust_remote_code=told["trust_remote_code"],
+    )
+    seeds = told.get("seeds", found.seeds)
+    if seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, not {seeds}")
+    return recipes.Recipe(config, seeds)
+
+
+def _objective(usual: Objective, told: dict[str, Any]) -> Objective:
+    """--objective sg --gamma 0.2, --objective sg=0.2, or the recipe's."""
+    from scalegrad.integrations.objective import Objective
+
+    text = told.get("objective", str(usual))
+    name = text.partition("=")[0]
+    for option, owner in (("gamma", "sg"), ("alpha", "ul")):
+        if option not in told:
+            continue
+        if name != owner:
+            raise ValueError(f"--{option} is the strength of {owner}, and the objective is {name}")
+        if "=" in told.get("objective", ""):
+            raise ValueError(f"--{option} {told[option]} and --objective {text}: give one of them")
+        text = f"{name}={told[option]}"
+    return Objective.parse(text)
+
+
+def _name(config: TrainConfig) -> str:
+    """A folder's name from the model's and the objective's."""
+    model = Path(config.init or config.model).name.removesuffix(".gguf").removesuffix(".json")
+    return re.sub(r"[^\w.=-]+", "-", f"{model}-{config.objective}")
+
+
+def _train(config: TrainConfig, folder: Path, overwrite: bool) -> Fitted:
+    from scalegrad.tasks.open_ended.training import train
+    from scalegrad.tasks.training import training_progress
+
+    with bars() as told:
+        drawn = told if os.environ.get("RANK", "0") == "0" else None
+        callbacks = [training_progress(drawn, str(folder))] if drawn else []
+        return train(config, folder, overwrite=overwrite, callbacks=callbacks)
+
+
+def _report(fitted: list[Fitted], config: TrainConfig, folder: Path, as_json: bool) -> None:
+    runs = [{"run": str(one.run.path), **one.run.load("done"), "model": str(one.run.model_path)} for one in fitted]
+    if as_json:
+        print(json.dumps({"out": str(folder), "objective": str(config.objective), "runs": runs}))
+        return
+    for one in fitted:
+        validated = "" if one.validation_ppl is None else f", validation perplexity {one.validation_ppl:.2f}"
+        print(
+            f"{one.run.model_path}: {config.objective.label}, step {one.selected_step:,} of {one.steps:,}{validated} "
+            f"({one.seconds:.1f} s)"
+        )
+    values = [one.validation_ppl for one in fitted if one.validation_ppl is not None]
+    if len(values) > 1:
+        print(f"validation perplexity {statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}")

@@ -1,0 +1,107 @@
+"""How the figures depend on γ: the paper's sensitivity plots, from any comparison that holds several γ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from scalegrad.report.comparison.colours import PALETTE
+from scalegrad.report.comparison.plots import SIZE, Plot, trade_off
+from scalegrad.report.comparison.systems import Comparison, System
+from scalegrad.report.figure import new_figure, style_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+REP_L = ("rep_16", "rep_32", "rep_128")
+
+
+def mean_rep_l(figures: Mapping[str, float]) -> float:
+    """The mean of Rep/16, Rep/32 and Rep/128, as the paper plots it.
+
+    >>> round(mean_rep_l({"rep_16": 0.1, "rep_32": 0.2, "rep_128": 0.6}), 9)
+    0.3
+    """
+    return sum(figures[name] for name in REP_L) / len(REP_L)
+
+
+def sensitivity_plots(comparison: Comparison) -> list[Plot]:
+    """Perplexity, mean Rep/l, uniq, and each Rep/l over γ; unlikelihood, MLE and human text as lines across."""
+    swept = sorted(_swept(comparison), key=lambda system: system.strength or 0.0)
+    if len(swept) < 2:
+        return []
+    across = "Lines across: unlikelihood at its α, MLE (which is γ = 1), human text. Bars: deviation over seeds."
+    found = [
+        _plot(comparison, swept, "sensitivity-ppl", "Perplexity over γ", {"perplexity": "ppl"}, across),
+        _plot(comparison, swept, "sensitivity-rep", "Repetition over γ", {"mean Rep/l": "mean"},
+              f"Mean of Rep/16, Rep/32 and Rep/128. {across}"),
+        _plot(comparison, swept, "sensitivity-uniq", "Distinct predictions over γ", {"uniq": "uniq"}, across),
+        _plot(comparison, swept, "sensitivity-each", "Each Rep/l over γ",
+              {"Rep/16": "rep_16", "Rep/32": "rep_32", "Rep/128": "rep_128"}, across),
+        _plot(comparison, swept, "sensitivity-texts", "Repetition of texts over γ",
+              {"Rep-1": "rep_1", "Rep-2": "rep_2", "Rep-3": "rep_3"}, across),
+    ]  # fmt: skip
+    if all("rep_1" in system.figures for system in swept):  # the page draws the one of Rep-1 anyway
+        found.append(trade_off(comparison, ("rep_128",)))
+    return [plot for plot in found if plot is not None]
+
+
+def _swept(comparison: Comparison) -> list[System]:
+    return [s for s in comparison.of_kind("trained") if s.family == "sg" and s.strength is not None]
+
+
+def _plot(
+    comparison: Comparison, swept: list[System], name: str, title: str, panels: dict[str, str], caption: str
+) -> Plot | None:
+    """A panel for each figure; None where the models do not have them."""
+    if any(_value(system, key) is None for system in swept for key in panels.values()):
+        return None
+    figure = new_figure(*SIZE)
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for panel, (label, key) in zip(axes, panels.items(), strict=True):
+        _draw(panel, comparison, swept, key)
+        style_axes(panel, title=title if len(panels) == 1 else "", x="γ", y="" if len(panels) > 1 else label)
+        if len(panels) > 1:
+            panel.set_title(label, fontsize=9.5, color=PALETTE["ink"])
+            panel.tick_params(labelsize=8.5)
+            panel.locator_params(axis="x", nbins=3)
+        panel.grid(axis="y", color=PALETTE["grid"], linewidth=0.7)
+        panel.set_axisbelow(True)
+    if len(panels) > 1:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=PALETTE["ink"], fontweight="bold")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, frameon=False, fontsize=8.5, labelcolor=PALETTE["ink"], loc="outside lower center",
+        ncols=min(len(labels), 5), handlelength=1.8,
+    )  # fmt: skip
+    return Plot(name, caption, figure)
+
+
+def _draw(axes: Axes, comparison: Comparison, swept: list[System], key: str) -> None:
+    gammas = [system.strength or 0.0 for system in swept]
+    values = [_value(system, key) or 0.0 for system in swept]
+    spreads = [_deviation(system, key) for system in swept]
+    errors = spreads if any(spreads) else None
+    axes.errorbar(gammas, values, yerr=errors, color=PALETTE["sg"], marker="o", markersize=4, linewidth=1.8, label="SG")
+    others = [system for system in comparison.of_kind("trained") if system.family in ("ul", "mle")]
+    dashes = iter(("--", "-.", ":", (0, (5, 1)), (0, (1, 1))))
+    for system in others:
+        value = _value(system, key)
+        if value is not None:
+            dash = "-" if system.family == "mle" else next(dashes, "--")
+            axes.axhline(value, color=PALETTE[system.family], linewidth=1.3, linestyle=dash, label=system.label)
+    human = _value(comparison.human, key) if comparison.human else None
+    if human is not None:
+        axes.axhline(human, color=PALETTE["human"], linewidth=1.5, linestyle=(0, (4, 2)), label="human")
+
+
+def _value(system: System, key: str) -> float | None:
+    if key == "mean":
+        return mean_rep_l(system.figures) if all(name in system.figures for name in REP_L) else None
+    return system.figures.get(key)
+
+
+def _deviation(system: System, key: str) -> float:
+    if key == "mean":  # the three move together from seed to seed: their deviations average
+        return mean_rep_l(system.deviations) if all(name in system.deviations for name in REP_L) else 0.0
+    return system.deviations.get(key, 0.0)

@@ -1,0 +1,305 @@
+"""What a causal model learns from: any text as sequences of equal length, or prompts with their completions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from scalegrad._extras import need
+from scalegrad.data import encode_corpus, read_texts, wikitext2, wikitext103
+
+Ids: TypeAlias = NDArray[np.int32]
+Whole: TypeAlias = NDArray[np.int64]
+Pair: TypeAlias = tuple[str, str]  # a prompt and its completion
+
+SOURCES = "wikitext-2, wikitext-103:valid, a file, a folder, or a hub data set: NAME, NAME:SPLIT, NAME:CONFIG:SPLIT"
+PROTOCOLS = ("plain", "paper")
+_SUFFIXES = (".txt", ".jsonl", ".ndjson", ".csv")
+_PIECE = 100_000  # characters of a long text given to the tokenizer at a time
+_BATCH = 256  # texts given to it at a time
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Where a record keeps its text: in one field, or in two, a prompt and a completion. By default the usual names."""
+
+    text: str | None = None
+    prompt: str | None = None
+    completion: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.prompt is None) != (self.completion is None):
+            raise ValueError("name the field of the prompt and that of the completion, or neither")
+        if self.text is not None and self.prompt is not None:
+            raise ValueError(f"name the field of the text ({self.text!r}) or those of prompt and completion, not both")
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Sequences of ids, each with a number of tokens at its start (its prompt) that are no targets.
+
+    >>> examples = Examples.cut(np.arange(7, dtype=np.int32), length=3)
+    >>> len(examples), examples[1]["input_ids"].tolist()
+    (2, [3, 4, 5])
+    """
+
+    ids: Ids  # all sequences, one after another
+    starts: Whole  # [N]
+    lengths: Whole  # [N]
+    prompts: Whole  # [N]
+
+    @staticmethod
+    def cut(ids: Ids, length: int) -> Examples:
+        """`ids` in sequences of `length`; an incomplete last one is dropped unless it is the only one."""
+        starts = np.arange(0, len(ids) - length + 1, length)
+        if not len(starts) and len(ids) > 1:
+            starts, length = np.zeros(1, np.int64), len(ids)
+        return Examples(ids, starts, np.full(len(starts), length), np.zeros(len(starts), np.int64))
+
+    @staticmethod
+    def of_pairs(rows: Iterable[tuple[Sequence[int], Sequence[int]]], length: int) -> Examples:
+        """Prompt and completion as one sequence of at most `length`; too long a prompt loses its beginning."""
+        kept: list[int] = []
+        lengths, prompts = [], []
+        for prompt, completion in rows:
+            completion = completion[:length]
+            prompt = prompt[max(len(prompt) + len(completion) - length, 0) :]
+            if len(prompt) + len(completion) > 1 and completion:
+                kept.extend([*prompt, *completion])
+                lengths.append(len(prompt) + len(completion))
+                prompts.append(len(prompt))
+        sizes = np.array(lengths, np.int64)
+        return Examples(np.array(kept, np.int32), np.cumsum(sizes) - sizes, sizes, np.array(prompts, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        start, size = int(self.starts[index]), int(self.lengths[index])
+        ids = torch.from_numpy(self.ids[start : start + size].astype(np.int64))
+        labels = ids.clone()
+        labels[: int(self.prompts[index])] = -100
+        return {"input_ids": ids, "labels": labels}
+
+    @property
+    def targets(self) -> int:
+        """How many tokens there are to predict."""
+        return int((self.lengths - np.maximum(self.prompts, 1)).sum())
+
+    def chosen(self, rows: Any) -> Examples:
+        """Some of them."""
+        return Examples(self.ids, self.starts[rows], self.lengths[rows], self.prompts[rows])
+
+    def spread(self, count: int) -> Examples:
+        """`count` of them, evenly spread; all where there are no more.
+
+        >>> Examples.cut(np.arange(20, dtype=np.int32), length=2).spread(3).starts.tolist()
+        [0, 6, 12]
+        """
+        if count < 1:
+            raise ValueError(f"validation_sequences must be at least 1, not {count}")
+        return self if count >= len(self) else self.chosen(np.arange(count) * len(self) // count)
+
+    def about(self) -> dict[str, Any]:
+        """For a run's record: how many, and a checksum of all ids and of where the targets are."""
+        digest = hashlib.blake2b(digest_size=8)
+        for start, size, prompt in zip(self.starts, self.lengths, self.prompts, strict=True):
+            digest.update(np.array([size, prompt], np.int64).tobytes())
+            digest.update(self.ids[start : start + size].tobytes())
+        return {"sequences": len(self), "targets": self.targets, "checksum": digest.hexdigest()}
+
+
+def hold_out(examples: Examples, share: float = 0.05, most: int = 500) -> tuple[Examples, Examples]:
+    """(the rest, every n-th sequence): the same ones whatever the seed, spread over the whole, `most` of them at most.
+
+    >>> rest, held = hold_out(Examples.cut(np.arange(20, dtype=np.int32), length=2), share=0.2)
+    >>> rest.starts.tolist(), held.starts.tolist()
+    ([0, 2, 4, 6, 10, 12, 14, 16], [8, 18])
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"share must be between 0 and 1, not {share!r}")
+    if len(examples) < 2:
+        raise ValueError("there is one sequence only, and none to hold out for validation: bring more text")
+    every = min(max(round(1 / share), 2, -(-len(examples) // most)), len(examples))
+    held = np.arange(len(examples)) % every == every - 1
+    return examples.chosen(~held), examples.chosen(held)
+
+
+def read_examples(
+    sources: Sequence[str], tokenizer: Any, *, length: int = 300, fields: Fields | None = None, protocol: str = "plain"
+) -> Examples:
+    """The sequences of all `sources` together, each of `length` tokens (300 in the paper).
+
+    - a .txt file is one text, a .jsonl or .csv a text a record (`fields`), each also .gz or .xz; a folder is all such
+      files in it, or what `datasets` finds in its .parquet files; other names are data sets of the hub;
+    - texts follow each other, each with the tokenizer's end symbol after it, and are cut every `length` tokens;
+    - records with a prompt and a completion become a sequence each, of which the completion is to be predicted;
+    - "wikitext-2" and "wikitext-103:valid" are embedded. They, and with `protocol="paper"` every text, are encoded as
+      the paper does (a space before every line); otherwise a text is encoded as it is.
+    """
+    if length < 2:
+        raise ValueError(f"length must be at least 2 tokens, not {length}")
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"protocol must be {' or '.join(PROTOCOLS)}, not {protocol!r}")
+    if not sources:
+        raise ValueError(f"data: none was named; it may be {SOURCES}")
+    found = [read for source in sources for read in _read(source, fields or Fields())]
+    pairs = [item for item in found if isinstance(item, _Pairs)]
+    if pairs and len(pairs) < len(found):
+        raise ValueError("data: some of it has prompts and completions and some has not; train on one kind")
+    if pairs:
+        rows = (row for item in pairs for row in _encoded_pairs(item.rows, tokenizer))
+        examples = Examples.of_pairs(rows, length)
+    else:
+        parts = [item.encoded(tokenizer, protocol) for item in found if isinstance(item, _Texts)]
+        examples = Examples.cut(np.concatenate(parts), length)
+    if not len(examples):
+        raise ValueError(f"data: {', '.join(sources)} has no text to learn from")
+    return examples
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Texts of one source."""
+
+    texts: Iterable[str]
+    paper: bool = False  # a corpus to be encoded by the paper's protocol
+
+    def encoded(self, tokenizer: Any, protocol: str) -> Ids:
+        if self.paper or protocol == "paper":
+            # Data sets keep a blank line, " \n" in the corpus, as an empty record.
+            lines = (text if text.endswith("\n") else f"{text or ' '}\n" for text in self.texts)
+            return encode_corpus("".join(lines), tokenizer)
+        return _encoded(self.texts, tokenizer)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Prompts and completions of one source."""
+
+    rows: Iterable[Pair]
+
+
+def _read(source: str, fields: Fields) -> Iterator[_Texts | _Pairs]:
+    name, _, split = source.partition(":")
+    path = Path(source).expanduser()
+    if source == "wikitext-2":
+        yield _Texts([wikitext2()], paper=True)
+    elif name == "wikitext-103" and split in ("valid", "test"):
+        yield _Texts([wikitext103(split)], paper=True)
+    elif path.is_dir():
+        files = [file for file in sorted(path.rglob("*")) if file.is_file() and _readable(file)]
+        if not files and not list(path.rglob("*.parquet")):
+            raise ValueError(f"data: {source} has no file ending in {', '.join(_SUFFIXES)} (or .gz, .xz) or .parquet")
+        for file in files:
+            yield _read_file(file, fields)
+        if not files:
+            yield _read_records(_hub(str(path), []), source, fields)
+    elif path.exists() or source.startswith((".", "/", "~")) or path.suffix in (*_SUFFIXES, ".gz", ".xz"):
+        yield _read_file(path, fields)  # says so if it is not there
+    else:
+        yield _read_records(_hub(name, split.split(":") if split else []), source, fields)
+
+
+def _readable(path: Path) -> bool:
+    return Path(path.name.removesuffix(".gz").removesuffix(".xz")).suffix in _SUFFIXES
+
+
+def _read_file(path: Path, fields: Fields) -> _Texts | _Pairs:
+    if Path(path.name.removesuffix(".gz").removesuffix(".xz")).suffix == ".txt":
+        return _Texts(["".join(f"{line}\n" for line in read_texts(path))])
+    if fields.prompt is not None:
+        return _Pairs(_pairs(path, fields.prompt, fields.completion or ""))
+    if fields.text is None and _has(path, "prompt") and _has(path, "completion"):
+        return _Pairs(_pairs(path, "prompt", "completion"))
+    return _Texts(read_texts(path, fields.text))
+
+
+def _pairs(path: Path, prompt: str, completion: str) -> Iterator[Pair]:
+    return zip(read_texts(path, prompt), read_texts(path, completion), strict=True)
+
+
+def _has(path: Path, field: str) -> bool:
+    try:
+        next(read_texts(path, field))
+    except ValueError:
+        return False
+    return True
+
+
+def _hub(name: str, rest: list[str]) -> Any:
+    """A split of a data set that `datasets` loads: `rest` is [split] or [config, split]."""
+    datasets = need("datasets", extra="train")
+    if len(rest) > 2:
+        raise ValueError(f"data: {name}:{':'.join(rest)} has more than a configuration and a split after its name")
+    config, split = (rest[0], rest[1]) if len(rest) == 2 else (None, rest[0] if rest else "train")
+    try:
+        return datasets.load_dataset(name, config, split=split)
+    except Exception as error:  # the hub client raises what its many layers raise
+        reason = " ".join(str(error).split("\n")[0].split())
+        raise ValueError(
+            f"data: {name} cannot be loaded as a data set ({type(error).__name__}: {reason}); it may be {SOURCES}"
+        ) from None
+
+
+def _read_records(table: Any, source: str, fields: Fields) -> _Texts | _Pairs:
+    names = list(table.column_names)
+    prompt, completion = fields.prompt or "prompt", fields.completion or "completion"
+    if fields.prompt is not None or (fields.text is None and {"prompt", "completion"} <= set(names)):
+        _check_column(names, prompt, source)
+        _check_column(names, completion, source)
+        return _Pairs((record[prompt], record[completion]) for record in table)
+    text = fields.text or ("text" if "text" in names else names[0])
+    _check_column(names, text, source)
+    return _Texts(record[text] for record in table)
+
+
+def _check_column(names: list[str], name: str, source: str) -> None:
+    if name not in names:
+        raise ValueError(f"data: {source} has no field {name!r}; its fields are {', '.join(map(repr, names))}")
+
+
+def _encoded(texts: Iterable[str], tokenizer: Any) -> Ids:
+    """The ids of texts, one after another, each with the end symbol after it."""
+    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
+    parts = [np.empty(0, np.int32)]
+    for few in _batches(_pieces(texts)):
+        rows = tokenizer([piece for piece, _ in few], add_special_tokens=False)["input_ids"]
+        for (_, last), ids in zip(few, rows, strict=True):
+            parts.append(np.asarray([*ids, *end] if last else ids, np.int32))
+    return np.concatenate(parts)
+
+
+def _pieces(texts: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Texts, long ones cut at ends of lines, and whether a text ends with the piece."""
+    for text in texts:
+        start = 0
+        while start < len(text):
+            stop = text.find("\n", start + _PIECE) + 1 or len(text)
+            yield text[start:stop], stop == len(text)
+            start = stop
+
+
+def _encoded_pairs(rows: Iterable[Pair], tokenizer: Any) -> Iterator[tuple[list[int], list[int]]]:
+    """Ids of prompt and completion, the completion with the end symbol."""
+    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
+    for few in _batches(rows):
+        prompts = tokenizer([prompt for prompt, _ in few])["input_ids"]
+        completions = tokenizer([completion for _, completion in few], add_special_tokens=False)["input_ids"]
+        for prompt, completion in zip(prompts, completions, strict=True):
+            yield list(prompt), [*completion, *end]
+
+
+def _batches(items: Iterable[Any]) -> Iterator[list[Any]]:
+    iterator = iter(items)
+    while few := list(islice(iterator, _BATCH)):
+        yield few

@@ -1,0 +1,174 @@
+"""Train a causal language model on text: from names and numbers (`TrainConfig`) to a finished run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from scalegrad._extras import need
+from scalegrad.data import gpt2_tokenizer
+from scalegrad.decoding import load, load_tokenizer
+from scalegrad.decoding.completion import weights_checksum
+from scalegrad.integrations.objective import Objective
+from scalegrad.runs import Run, check_writable_folder
+from scalegrad.tasks.open_ended.data import Examples, Fields, hold_out, read_examples
+from scalegrad.tasks.training import Fitted, Settings, fit
+
+GPT2_BPE = "gpt2-bpe"  # the embedded tokenizer, for a model from scratch
+# Layers, width and heads of GPT-2-shaped models: tiny has 0.8 million parameters beside its embeddings, small is
+# GPT-2 itself, medium the one of the paper.
+PRESETS = {"tiny": (4, 128, 4), "small": (12, 768, 12), "medium": (24, 1024, 16)}
+
+
+@dataclass(frozen=True)
+class Lora:
+    """Train low-rank additions to all linear layers in place of the weights (`peft`)."""
+
+    rank: int = 16
+    alpha: float = 32.0
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.rank < 1:
+            raise ValueError(f"rank must be at least 1, not {self.rank}")
+
+    def around(self, model: Any) -> Any:
+        """The PEFT model around `model`."""
+        peft = need("peft", extra="train")
+        conv1d = any(type(module).__name__ == "Conv1D" for module in model.modules())  # GPT-2's layers, transposed
+        config = peft.LoraConfig(
+            r=self.rank,
+            lora_alpha=self.alpha,
+            lora_dropout=self.dropout,
+            target_modules="all-linear",
+            fan_in_fan_out=conv1d,
+            task_type="CAUSAL_LM",
+        )
+        return peft.get_peft_model(model, config)
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """What to train on what.
+
+    `model` is a hub name, a folder or a GGUF file; with `init` (a config.json, or "tiny", "small", "medium") the
+    weights are new and `model` gives the tokenizer only ("gpt2-bpe": the embedded one). `validation` None holds out a
+    twentieth of the sequences, "none" selects the last step; `validation_sequences` takes only so many of them, evenly
+    spread. `prompt`: a prompt counts as seen too.
+    """
+
+    model: str
+    data: tuple[str, ...]
+    objective: Objective = field(default_factory=lambda: Objective("sg", 0.2))
+    init: str | None = None
+    validation: str | None = None
+    validation_sequences: int | None = None
+    fields: Fields = field(default_factory=Fields)
+    protocol: str = "plain"
+    length: int = 300
+    prompt: bool = False
+    lora: Lora | None = None
+    settings: Settings = field(default_factory=Settings)
+    trust_remote_code: bool = False
+
+
+def train(config: TrainConfig, out: str | Path, *, overwrite: bool = False, callbacks: Iterable[Any] = ()) -> Fitted:
+    """Train as `config` says into the run's folder `out`; the same call again goes on, or loads what is finished."""
+    check_writable_folder(out, "out")
+    tokenizer = _tokenizer(config)
+    training, validation = _data(config, tokenizer)
+    model = _model(config, tokenizer)
+    limit = getattr(model.config, "max_position_embeddings", None)
+    if limit is not None and config.length > limit:
+        raise ValueError(f"length is {config.length}, more than the model's {limit} positions")
+    run = Run.create(out, _record(config, model, training, validation), overwrite=overwrite)
+    if config.lora is not None:
+        model = config.lora.around(model)
+    return fit(
+        model,
+        config.objective,
+        training,
+        validation,
+        run,
+        config.settings,
+        tokenizer=tokenizer,
+        prompt=config.prompt,
+        callbacks=callbacks,
+    )
+
+
+def _tokenizer(config: TrainConfig) -> Any:
+    if config.model != GPT2_BPE:
+        return load_tokenizer(config.model, config.trust_remote_code)
+    if config.init is None:
+        raise ValueError(f"model: {GPT2_BPE} is a tokenizer only; with init it serves a model from scratch")
+    hf = need("transformers", extra="train")
+    end = "<|endoftext|>"
+    return hf.PreTrainedTokenizerFast(tokenizer_object=gpt2_tokenizer(), bos_token=end, eos_token=end, unk_token=end)
+
+
+def _data(config: TrainConfig, tokenizer: Any) -> tuple[Examples, Examples | None]:
+    def read(sources: tuple[str, ...]) -> Examples:
+        return read_examples(sources, tokenizer, length=config.length, fields=config.fields, protocol=config.protocol)
+
+    examples = read(config.data)
+    if config.validation == "none":
+        return examples, None
+    training, held = hold_out(examples) if config.validation is None else (examples, read((config.validation,)))
+    return training, held if config.validation_sequences is None else held.spread(config.validation_sequences)
+
+
+def _model(config: TrainConfig, tokenizer: Any) -> Any:
+    """In float32 on the CPU: the trainer puts it where it belongs, and mixes precision by itself."""
+    if config.init is None:
+        model, _ = load(config.model, "cpu", "float32", config.trust_remote_code)
+        if model.config.is_encoder_decoder:
+            raise ValueError(f"model: {config.model} is an encoder-decoder; expected a causal language model")
+        return model
+    torch.manual_seed(config.settings.seed)
+    hf = need("transformers", extra="train")
+    options = {"trust_remote_code": config.trust_remote_code}
+    return hf.AutoModelForCausalLM.from_config(_new_config(config.init, tokenizer, hf, options), **options)
+
+
+def _new_config(init: str, tokenizer: Any, hf: Any, options: dict[str, Any]) -> Any:
+    if init in PRESETS:
+        layers, width, heads = PRESETS[init]
+        ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+        return hf.GPT2Config(vocab_size=len(tokenizer), n_layer=layers, n_embd=width, n_head=heads, **ids)
+    if not Path(init).exists():
+        raise FileNotFoundError(
+            f"init: there is no {init}; it may be a config.json, its folder, or {', '.join(PRESETS)}"
+        )
+    try:
+        found = hf.AutoConfig.from_pretrained(init, **options)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"init: {init} is no model's configuration ({str(error).splitlines()[0]})") from None
+    if found.vocab_size < len(tokenizer):
+        raise ValueError(f"init: {init} has a vocabulary of {found.vocab_size}, the tokenizer {len(tokenizer)} ids")
+    return found
+
+
+def _record(config: TrainConfig, model: Any, training: Examples, validation: Examples | None) -> dict[str, Any]:
+    """What goes into the run's config.json."""
+    return {
+        "task": "open_ended",
+        "model": config.model,
+        "init": config.init,
+        "weights": None if config.init else weights_checksum(model),
+        "objective": str(config.objective),
+        "prompt": config.prompt,
+        "data": {
+            "train": {"sources": list(config.data), **training.about()},
+            "validation": {"source": config.validation or "held out", **validation.about()} if validation else None,
+            "length": config.length,
+            "protocol": config.protocol,
+            "fields": asdict(config.fields),
+        },
+        "lora": None if config.lora is None else asdict(config.lora),
+        "settings": config.settings.record(),
+    }

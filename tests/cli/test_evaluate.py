@@ -1,0 +1,122 @@
+"""`scalegrad evaluate`, `report` and `sweep` from the outside: real folders, real files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.tasks.open_ended.conftest import saved, text_file, tiny
+
+from scalegrad.cli import main
+from scalegrad.runs import Run
+
+__all__ = ["saved", "text_file", "tiny"]
+
+SMALL = ("--chunks", "2", "--prefixes", "3", "--new-tokens", "50")
+
+
+@pytest.fixture
+def run(saved: Path, tmp_path: Path) -> Run:
+    """A finished run whose model is the tiny one, as if trained with γ = 0.4."""
+    made = Run.create(tmp_path / "run", {"objective": "sg=0.4", "settings": {"seed": 0}})
+    made.log({"step": 1, "validation_nll": 6.0})
+    made.model_path.mkdir()
+    for file in saved.iterdir():
+        (made.model_path / file.name).write_bytes(file.read_bytes())
+    config = json.loads((saved / "config.json").read_text())
+    config["scalegrad"] = {"objective": "sg", "gamma": 0.4}
+    (made.model_path / "config.json").write_text(json.dumps(config))
+    return made
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
+    """Standard output of a command that ends well."""
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    assert end.value.code == 0, printed.err
+    return printed.out
+
+
+def mistake(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
+    """The one sentence of a command that does not."""
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    said = capsys.readouterr().err
+    assert end.value.code == 2
+    assert said.startswith("scalegrad: ")
+    assert said.count("\n") == 1
+    return said
+
+
+def test_a_run_keeps_its_figures_and_is_reported(run, text_file, tmp_path, capsys):
+    assert "has not finished" in mistake(capsys, "evaluate", run.path, "--corpus", text_file, *SMALL)
+    run.finish({"selected_step": 1, "validation_ppl": 403.4})
+    twin = ("-s", "greedy", "-s", "greedy,gamma=0.4")
+    out = call(capsys, "evaluate", run.path, "--corpus", text_file, *SMALL, *twin, "--json")
+    printed = json.loads(out)["prose.txt"]
+    assert run.load("evaluation") == {"prose.txt": printed}
+    assert printed["protocol"]["gamma"] == 0.4  # from the saved record
+    assert (run.path / "samples" / "prose.txt.greedy,gamma=0.4.jsonl").read_text().count("\n") == 3
+    more = call(capsys, "evaluate", run.path, "--corpus", text_file, *SMALL, "-s", "top_k=5")
+    kept = run.load("evaluation")["prose.txt"]["completion"]
+    assert list(kept) == ["greedy", "greedy,gamma=0.4", "top_k=5"]  # what was there stays
+    assert kept["greedy"] == printed["completion"]["greedy"]
+    assert "SG γ=0.4" in more
+
+    page, table = tmp_path / "out" / "report.html", tmp_path / "out" / "table.md"
+    said = call(capsys, "report", run.path, "--html", page, "--markdown", table, "--plots", tmp_path / "plots")
+    assert "SG γ=0.4" in said
+    assert "<h1>" in page.read_text()
+    assert f"| SG γ=0.4 | {printed['language_modelling']['ppl']:,.2f} |" in table.read_text().replace("**", "")
+    assert {file.name for file in (tmp_path / "plots").iterdir()} == {"repetition.png", "trade-off-rep-1.png"}
+    rows = json.loads(call(capsys, "report", run.path, "--json"))["rows"]
+    assert [row["label"] for row in rows] == ["SG γ=0.4", "SG γ=0.4, decoded with γ=0.4", "SG γ=0.4, top_k=5", "Human"]
+    assert rows[1]["figures"]["ppl"] == printed["penalised"]["gamma=0.4"]["ppl"]
+
+
+def test_a_models_folder_prints_a_table_and_writes_json(saved, text_file, tmp_path, capsys):
+    out = tmp_path / "figures.json"
+    samples = tmp_path / "texts"
+    shown = call(
+        capsys, "evaluate", saved, "--corpus", text_file, *SMALL, "--gamma", "0.5", "--out", out, "--samples", samples
+    )
+    figures = json.loads(out.read_text())["prose.txt"]
+    assert f"{figures['completion']['greedy']['rep_1']:.3f}".removeprefix("0") in shown
+    assert "calibrated_ppl" in figures["language_modelling"]
+    assert "not GPT-2's" in shown.replace("\n", " ")
+    assert {file.name for file in samples.glob("*.jsonl")} == {"prose.txt.greedy.jsonl", "prose.txt.human.jsonl"}
+    assert not (saved / "evaluation.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("evaluate", "MODEL", "--corpus", "nowhere"), "there is no 'nowhere'"),
+        (("evaluate", "MODEL", "--corpus", "wikitext-103:train"), 'embedded as "valid" and "test"'),
+        (("evaluate", "MODEL", "--strategy", "gready", "--chunks", "1"), "gready"),
+        (("evaluate", "MODEL", "--batch", "0"), "--batch must be auto"),
+        (("evaluate", "./nothing"), "nothing"),
+        (("report", "./nothing"), "there is no folder nothing"),
+        (("sweep", "MODEL", "x.txt", "--out", "o", "--gamma", "a,b"), "--gamma must be numbers"),
+        (("sweep", "MODEL", "x.txt", "--out", "o", "--gamma", "1.5"), "gamma"),
+        (("sweep", "MODEL", "x.txt", "--out", "o", "--budget", "lots"), "--budget must be"),
+    ],
+)
+def test_mistakes(saved, arguments, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert said in mistake(capsys, *(saved if word == "MODEL" else word for word in arguments))
+    assert list(tmp_path.iterdir()) == []  # nothing half-written
+
+
+def test_a_sweep_recommends(saved, text_file, tmp_path, capsys):
+    out = tmp_path / "sweep"
+    training = ("--max-steps", "1", "--batch-size", "2", "--length", "40", "--validation", "none", "--alpha", "none")
+    words = ("sweep", saved, text_file, "--gamma", "0.5", "--seeds", "1", "--corpus", text_file, "--out", out)
+    found = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json"))
+    assert [row["label"] for row in found["rows"]] == ["MLE", "SG γ=0.5", "MLE, decoded with γ=0.5", "Human"]
+    assert found["recommendation"]["sentence"][:4] in ("Take", "Stay")
+    assert json.loads((out / "sweep.json").read_text()) == found
+    assert found["recommendation"]["sentence"].split(":")[0] in (out / "report.html").read_text()

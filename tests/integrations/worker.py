@@ -1,0 +1,62 @@
+"""Run by `torchrun` with two processes: `worker.py FOLDER` trains tiny models in parallel and keeps the results.
+
+`Trainer` with DDP for all four models; then FSDP2, in a loop of its own since Accelerate has FSDP for GPUs only.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed
+from tests.integrations import tiny
+from tests.integrations.training import trained, weights
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.fsdp import fully_shard
+
+from scalegrad import ScaleGradLoss
+from scalegrad.integrations import hf
+
+
+def with_ddp(name, folder):
+    model = hf.attach(tiny.model(name), ScaleGradLoss(0.2))
+    trainer, losses = trained(model, tiny.examples(name), folder / "run", batch=2, accumulation=2)
+    assert model._scalegrad.fused is True
+    if trainer.is_world_process_zero():
+        torch.save((weights(model), losses), folder / f"ddp-{name}.pt")
+
+
+def with_fsdp(name, folder):
+    """Each layer a unit; untied models as Accelerate groups them, with the output layer and the last norm in one."""
+    model = hf.attach(tiny.model(name), ScaleGradLoss(0.2))
+    layers = model.transformer.h if name == "gpt2" else model.model.layers
+    for layer in layers:
+        fully_shard(layer)
+    if name == "llama":
+        fully_shard(model.get_input_embeddings())
+        fully_shard([model.model.norm, model.lm_head])
+    fully_shard(model)
+    rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    examples = tiny.examples(name)
+    items = sum(int((row["labels"][1:] >= 0).sum()) for row in examples)
+    for _ in range(2):
+        for start in range(0, len(examples), 2 * world):
+            mine = examples[start + 2 * rank :][:2]
+            loss = model(**tiny.padded(mine), num_items_in_batch=items).loss
+            (loss * world).backward()  # FSDP takes the mean over the processes
+        optimizer.step()
+        optimizer.zero_grad()
+    assert model._scalegrad.fused is True
+    whole = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+    if rank == 0:
+        model.save_pretrained(folder / f"fsdp-{name}", state_dict=whole)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    folder = Path(sys.argv[1])
+    for name in tiny.FOUR:
+        with_ddp(name, folder)
+    for name in tiny.CAUSAL:
+        with_fsdp(name, folder)
+    torch.distributed.destroy_process_group()

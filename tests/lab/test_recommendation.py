@@ -1,0 +1,75 @@
+"""Which γ to take, on figures worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from scalegrad.lab.recommendation import read_budget, recommend
+from scalegrad.report.comparison import Comparison, System
+
+# γ: (perplexity, Rep-1); MLE 20.0 and .600, people .330. Costs: 15%, 8%, 4%, 0.5%.
+TRIED = {0.2: (23.0, 0.31), 0.4: (21.6, 0.36), 0.6: (20.8, 0.45), 0.8: (20.1, 0.55)}
+
+
+def swept(tried: dict[float, tuple[float, float]] = TRIED, mle: float = 0.6, human: float = 0.33) -> Comparison:
+    rows = [System("MLE", {"ppl": 20.0, "rep_1": mle}, family="mle")]
+    rows += [System(f"SG γ={g}", {"ppl": p, "rep_1": r}, family="sg", strength=g) for g, (p, r) in tried.items()]
+    rows.append(System("UL α=1.0", {"ppl": 20.0, "rep_1": human}, family="ul", strength=1.0))  # never recommended
+    return Comparison([*rows, System("Human", {"rep_1": human}, "human")])
+
+
+@pytest.mark.parametrize(
+    ("budget", "gamma"),
+    [
+        (0.05, 0.6),  # of .6 (+4%) and .8, .450 is nearer to .330
+        (0.10, 0.4),  # .360
+        (0.20, 0.2),  # .310
+        (0.01, 0.8),
+        (0.004, None),
+    ],
+)
+def test_the_nearest_to_people_within_the_budget(budget, gamma):
+    assert recommend(swept(), budget).gamma == gamma
+
+
+def test_sentences():
+    assert recommend(swept(), 0.05).sentence == (
+        "Take γ=0.6: its Rep-1 of .450 is nearest to human text (.330) of the 2 of 4 γ tried that cost at most 5% of "
+        "MLE's perplexity (20.80 against 20.00, +4.0%; MLE's own Rep-1: .600)."
+    )
+    assert recommend(swept(), 0.004).sentence == (
+        "No γ tried costs at most 0.4% of MLE's perplexity: the cheapest, γ=0.8, costs +0.5% (20.10 against 20.00). "
+        "Allow more, or try γ nearer to 1."
+    )
+
+
+def test_a_model_that_repeats_no_more_than_people_keeps_mle():
+    found = recommend(swept(mle=0.34), 0.2)
+    assert found.gamma is None
+    assert found.sentence.startswith("Stay with MLE: no γ tried within 20% of its perplexity comes nearer")
+    assert recommend(swept(human=0.59), 0.2).gamma is None  # .55 is further from .59 than .60
+
+
+def test_of_two_equally_near_the_cheaper():
+    assert recommend(swept({0.2: (23.0, 0.30), 0.4: (21.6, 0.36)}), 0.2).gamma == 0.4  # .030 from .330 both
+
+
+def test_without_texts_the_mean_of_rep_l_decides():
+    def row(label: str, ppl: float, rep: float, **options: object) -> System:
+        return System(label, {"ppl": ppl, "rep_16": rep - 0.1, "rep_32": rep, "rep_128": rep + 0.1}, **options)
+
+    rows = [row("MLE", 20.0, 0.5, family="mle"), row("SG γ=0.5", 20.4, 0.42, family="sg", strength=0.5)]
+    rows += [row("SG γ=0.2", 20.9, 0.36, family="sg", strength=0.2), row("Human", 0.0, 0.4, kind="human")]
+    found = recommend(Comparison(rows), 0.05)
+    assert found.gamma == 0.5
+    assert "its mean Rep/l of .420" in found.sentence
+
+
+def test_mistakes():
+    with pytest.raises(ValueError, match="budget must be 0 or more"):
+        recommend(swept(), -0.1)
+    with pytest.raises(ValueError, match="needs an MLE model"):
+        recommend(Comparison([System("MLE", {"ppl": 2.0}, family="mle")]))
+    for text in ("five", "-1%", "inf", "%"):
+        with pytest.raises(ValueError, match="--budget must be"):
+            read_budget(text)

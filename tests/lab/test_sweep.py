@@ -1,0 +1,114 @@
+"""Sweeps of a tiny model, trained for a few real steps: resumed, in parallel, scored and written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scalegrad.lab import sweep as module
+from scalegrad.lab.sweep import Sweep, run_sweep, write_results
+from scalegrad.runs import Run
+from scalegrad.tasks.open_ended.training import TrainConfig
+from scalegrad.tasks.training import Settings
+
+LIMITS: dict[str, Any] = {"chunks": 2, "prefixes": 3, "new_tokens": 50}
+
+
+@pytest.fixture
+def tried(saved_tiny: Path, tiny_text: Path) -> Sweep:
+    """MLE, one γ, one α, one seed."""
+    settings = Settings(max_steps=2, batch_size=2, learning_rate=1e-2, evaluate_every=1, trackers=())
+    config = TrainConfig(str(saved_tiny), (str(tiny_text),), length=40, settings=settings)
+    return Sweep(config, (0.5,), (1.0,), seeds=1, corpus=str(tiny_text), **LIMITS)
+
+
+def test_grid_and_decodings(tried):
+    grid = Sweep(tried.config, (0.2, 0.5), (1.0,), seeds=2)
+    assert [job.name for job in grid.jobs()] == [
+        f"{name}-seed-{seed}" for seed in (0, 1) for name in ("mle", "ul-1.0", "sg-0.2", "sg-0.5")
+    ]
+    assert grid.strategies(grid.jobs()[0]) == ("greedy", "greedy,gamma=0.2", "greedy,gamma=0.5")
+    assert grid.strategies(grid.jobs()[1]) == ("greedy",)
+    for bad, said in (({"seeds": 0}, "seeds must be"), ({"gammas": ()}, "gammas is empty"), ({"gammas": (2.0,)}, "in")):
+        with pytest.raises(ValueError, match=said):
+            Sweep(tried.config, **bad)
+    with pytest.raises(ValueError, match="named twice"):
+        Sweep(tried.config, (0.2, 0.2))
+
+
+def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
+    real, trained = module.train, []
+
+    def stops_at_scalegrad(config: TrainConfig, out: Path, **options: Any) -> Any:
+        trained.append(str(config.objective))
+        if config.objective.name == "sg" and trained.count("sg=0.5") == 1:
+            raise KeyboardInterrupt
+        return real(config, out, **options)
+
+    scored = []
+    score = module.evaluate_run
+    monkeypatch.setattr(module, "train", stops_at_scalegrad)
+    monkeypatch.setattr(
+        module, "evaluate_run", lambda run, *a, **k: scored.append(run.path.name) or score(run, *a, **k)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(tried, tmp_path)
+    before = {name: (tmp_path / name / "model" / "model.safetensors").read_bytes() for name in scored}
+    found = run_sweep(tried, tmp_path, budget=10.0)
+    assert trained == ["mle", "ul=1.0", "sg=0.5", "mle", "ul=1.0", "sg=0.5"]
+    assert scored == ["mle-seed-0", "ul-1.0-seed-0", "sg-0.5-seed-0"]  # nothing was scored twice
+    assert {name: (tmp_path / name / "model" / "model.safetensors").read_bytes() for name in before} == before
+    assert [s.label for s in found.comparison.systems] == [
+        "MLE",
+        "UL α=1.0",
+        "SG γ=0.5",
+        "MLE, decoded with γ=0.5",
+        "Human",
+    ]
+    _check_against_the_files(found, tmp_path)
+    again = run_sweep(replace(tried, prefixes=4), tmp_path)  # other limits: scored anew
+    assert scored[3:] == scored[:3]
+    assert again.comparison.systems[0].figures["n_texts"] == 4
+
+
+def _check_against_the_files(found: module.Swept, folder: Path) -> None:
+    """The rows are what the runs' own records say; what is written can be read again."""
+    sg = Run.open(folder / "sg-0.5-seed-0")
+    (scores,) = sg.load("evaluation").values()
+    row = next(system for system in found.comparison.systems if system.label == "SG γ=0.5")
+    assert row.figures["ppl"] == scores["language_modelling"]["ppl"]
+    assert row.figures["rep_1"] == scores["completion"]["greedy"]["rep_1"]
+    assert scores["protocol"]["gamma"] == 0.5  # read from the saved model: its calibrated perplexity
+    paths = write_results(found, folder)
+    stored = json.loads(paths["figures"].read_text())
+    assert stored["recommendation"]["sentence"] == found.recommendation.sentence
+    assert stored["rows"][2]["figures"]["ppl"] == row.figures["ppl"]
+    assert found.recommendation.sentence.split(":")[0] in paths["page"].read_text()
+    names = {path.name for path in paths["plots"].iterdir()}
+    assert names == {"validation.png", "seen-mass.png", "repetition.png", "trade-off-rep-1.png"}
+    assert paths["table"].read_text().count("\n| ") == 6
+
+
+def test_processes_share_the_jobs(tried, tmp_path):
+    """As with several GPUs: a process each, the same figures as in one process; a mistake names its run."""
+    said = []
+    small = replace(tried, alphas=(), prefixes=1)
+    found = run_sweep(small, tmp_path / "two", devices=("", ""), progress=lambda *told: said.append(told))
+    assert said == [("runs", 1, 2), ("runs", 2, 2)]
+    alone = run_sweep(small, tmp_path / "one", devices=())
+    for a, b in zip(found.comparison.systems, alone.comparison.systems, strict=True):
+        assert (a.label, dict(a.figures)) == (b.label, dict(b.figures))
+
+
+def test_gpus_by_name(monkeypatch):
+    monkeypatch.setattr(module.torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert module._gpus() == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    assert module._gpus() == ["3", "5"]
+    monkeypatch.setattr(module.torch.cuda, "device_count", lambda: 1)
+    assert module._gpus() == []

@@ -1,0 +1,85 @@
+"""Run folders to rows: seeds merged, decodings apart, human and paper rows beside."""
+
+from __future__ import annotations
+
+import pytest
+from tests.report.comparison.conftest import CORPUS, PROTOCOL, evaluation
+
+from scalegrad.report.comparison import compare_runs, find_runs
+
+
+def test_seeds_are_merged_and_decodings_have_rows(make_run, tmp_path):
+    make_run("a-sg", "sg=0.2", 0, evaluation(14.0, 0.40))
+    make_run("mle-0", "mle", 0, evaluation(12.0, 0.60))
+    make_run("mle-1", "mle", 1, evaluation(14.0, 0.64))
+    found = compare_runs(find_runs([tmp_path]))
+    labels = [system.label for system in found.systems]
+    assert labels == [
+        "MLE",
+        "SG γ=0.2",
+        "MLE, decoded with γ=0.2",
+        "SG γ=0.2, decoded with γ=0.2",
+        "Human",
+        "MLE, in the paper",
+        "SG γ=0.2, in the paper",
+        "Human, in the paper",
+    ]
+    mle, sg, twin, _, human, paper, *_ = found.systems
+    assert (mle.figures["ppl"], mle.figures["rep_1"], mle.runs) == (13.0, pytest.approx(0.62), 2)
+    assert mle.deviations["ppl"] == pytest.approx(2**0.5)  # of 12 and 14
+    assert (sg.strength, sg.family, dict(sg.deviations)) == (0.2, "sg", {})
+    assert (twin.figures["ppl"], twin.figures["rep_1"], twin.kind) == (15.0, pytest.approx(0.52), "decoded")
+    assert (human.figures["rep_128"], human.figures["uniq_w"]) == (0.48, 1200)
+    assert paper.figures["ppl"] == 13.241
+    assert mle.made["config"]["settings"]["seed"] == "0, 1"
+    assert [entry["step"] for entry in mle.log if "validation_nll" in entry] == [10, 20, 30]
+    assert [sample.prefix for sample in human.samples] == [f"Prefix {i}" for i in range(4)]
+    assert "mle-0 greedy " in mle.samples[0].continuation
+    assert found.notes[0] == "4 of 9 prefixes."
+    assert found.twin is twin
+
+
+def test_with_another_tokenizer_only_rep_n_of_the_paper_is_shown(make_run, tmp_path):
+    make_run("mle", "mle", 0, evaluation(12.0, 0.6, protocol=PROTOCOL | {"gpt2_tokenizer": False}))
+    found = compare_runs(find_runs([tmp_path]))
+    paper = next(system for system in found.systems if system.kind == "paper")
+    assert dict(paper.figures) == {"rep_1": 0.661, "rep_2": 0.5, "rep_3": 0.424}
+    assert any("depend on the tokenizer" in note for note in found.notes)
+
+
+def test_runs_that_share_an_objective_keep_their_folders_names(make_run, tmp_path):
+    make_run("slow", "mle", 0, evaluation(12.0, 0.6), rate=1e-5)
+    make_run("fast", "mle", 0, evaluation(13.0, 0.6), rate=1e-3)
+    labels = [system.label for system in compare_runs(find_runs([tmp_path])).of_kind("trained")]
+    assert labels == ["MLE (fast)", "MLE (slow)"]
+
+
+def test_a_run_that_nobody_scored_shows_its_validation(make_run, tmp_path):
+    make_run("mle", "mle", 0, evaluation(12.0, 0.6))
+    make_run("sg-0", "sg=0.5", 0)
+    make_run("sg-1", "sg=0.5", 1)
+    found = compare_runs(find_runs([tmp_path]))
+    sg = next(system for system in found.systems if system.family == "sg" and system.kind == "trained")
+    assert (dict(sg.figures), sg.runs) == ({"validation_ppl": 49.4}, 2)
+    assert any(note.startswith("Not scored on wikitext-103 test yet") for note in found.notes)
+
+
+def test_flat_figures_of_another_task_are_taken_as_they_are(make_run, tmp_path):
+    run = make_run("sum", "sg=0.8", 0)
+    run.save("evaluation", {"cnn/dm test": {"rouge_1": 42.19, "texts": 11490, "made": True}})
+    found = compare_runs(find_runs([tmp_path]))
+    assert (found.corpus, dict(found.systems[0].figures)) == ("cnn/dm test", {"rouge_1": 42.19, "texts": 11490})
+
+
+def test_mistakes(make_run, tmp_path):
+    make_run("mle", "mle", 0, evaluation(12.0, 0.6))
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        find_runs([tmp_path / "none"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="holds no run"):
+        find_runs([tmp_path / "empty"])
+    with pytest.raises(ValueError, match="named twice"):
+        find_runs([tmp_path, tmp_path / "mle"])
+    with pytest.raises(ValueError, match="no run was scored on 'ptb test'; they were on wikitext-103 test"):
+        compare_runs(find_runs([tmp_path]), "ptb test")
+    assert compare_runs(find_runs([tmp_path]), CORPUS).corpus == CORPUS

@@ -1,0 +1,151 @@
+"""The page, the pictures, the terminal and the Markdown: numbers in their places, a stranger's texts harmless."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from scalegrad.report.comparison import Comparison, System, page, plots
+from scalegrad.report.comparison.columns import best, further_columns, main_columns
+from scalegrad.report.comparison.page import examples, how_it_was_made, tiles
+from scalegrad.report.comparison.plots import trade_off
+from scalegrad.report.comparison.sensitivity import sensitivity_plots
+from scalegrad.report.comparison.terminal import markdown, print_comparison
+
+
+@pytest.fixture
+def html(comparison):
+    return page(comparison)
+
+
+def test_the_page_needs_nothing_else(html):
+    assert "://" not in re.sub(r"http://www\.w3\.org/[\w/]+", "", html)  # names of SVG, not addresses to load
+    assert "default-src 'none'" in html
+    assert "<script" not in html
+    assert "onerror" not in html.replace("onerror=alert(1)&gt;", "")  # as text it may stand there
+    assert "&lt;script&gt;window.owned" in html
+    assert "\u202e" not in html
+    assert "\x1b" not in html
+    assert "A note with &lt;b&gt;signs&lt;/b&gt;." in html
+
+
+def test_figures_and_texts_stand_on_the_page(html):
+    assert re.search(r"<h1>Of 100 words, SG γ=0.2 repeats 44 and MLE 66\. People repeat 32\.</h1>", html)
+    row = re.search(r'<th scope="row">[^\n]*SG γ=0\.2</th>\n(.*?)</tr>', html, re.DOTALL).group(1)
+    assert re.sub(r"<[^>]+>|\s", " ", row).split() == ["14.20", "±0.05", ".443", "±.006", ".215", ".143", "22,250"]
+    assert html.count("<mark>") > 2
+    assert "ends in a loop" not in html  # the horses go on after the loop here
+    assert html.count('<figure class="panel">') == 4
+
+
+def test_best_is_nearest_to_people(comparison):
+    systems = list(comparison.systems)
+    assert best(systems, "rep_1", comparison.human) == {2}
+    assert best(systems, "ppl", comparison.human) == {0}
+    assert best(systems, "uniq_w", comparison.human) == {2}
+    tied = [System("a", {"ppl": 1.001}), System("b", {"ppl": 1.002})]
+    assert best(tied, "ppl", None) == set()  # both print 1.00
+
+
+def test_columns_follow_the_figures():
+    rows = [System("x", {"ppl": 2.0, "accuracy": 0.5, "own_figure": 1.0, "rep_1": 0.4})]
+    assert main_columns(rows) == {"Predicting the next token": ["ppl"], "Writing on its own": ["rep_1"]}
+    assert further_columns(rows) == ["accuracy", "own_figure"]
+    assert main_columns([System("x", {"own_figure": 1.0})]) == {"Figures": ["own_figure"]}
+
+
+def test_tiles(comparison):
+    assert [(tile.before, tile.after, tile.beside) for tile in tiles(comparison)] == [
+        ("66%", "44%", "human text 32%"),
+        ("42%", "14%", "human text 3%"),
+        ("16.8k", "22.2k", "human text 27.6k"),
+        ("13.24", "14.20", "+7.3%"),
+    ]
+
+
+def test_examples_are_evenly_spread_and_of_the_systems_spoken_of(comparison):
+    found = examples(comparison, 3)
+    assert [example.prefix for example in found] == [f"In the year {year} the" for year in (1900, 1903, 1906)]
+    assert [text.label for text in found[0].texts] == ["MLE", "SG γ=0.2", "Human"]
+    assert [piece.again for piece in found[0].texts[0].pieces][:2] == [False, True]
+
+
+def test_settings_shared_and_own():
+    def run(label: str, objective: str) -> System:
+        config = {"objective": objective, "settings": {"lr": 1e-4, "seed": "0, 1"}}
+        session = {"hardware": "a laptop", "versions": {"torch": "2.13"}, "git": None}
+        return System(
+            label, {}, made={"config": config, "environment": {"sessions": [session]}, "done": {"seconds": 3}}
+        )
+
+    made = how_it_was_made(Comparison([run("MLE", "mle"), run("SG", "sg=0.2")]))
+    assert made["shared"] == {"settings.lr": 1e-4, "settings.seed": "0, 1"}
+    assert made["own"] == {"objective": {"MLE": "mle", "SG": "sg=0.2"}}
+    assert made["machines"]["SG"] == {"hardware": "a laptop", "versions.torch": "2.13", "result.seconds": 3}
+
+
+def test_curves_draw_the_log(comparison):
+    drawn = {plot.name: plot.figure for plot in plots(comparison)}
+    assert list(drawn) == ["validation", "seen-mass", "repetition", "trade-off-rep-1"]
+    line, ring = drawn["validation"].axes[0].lines[:2]
+    assert (line.get_xdata().tolist(), line.get_ydata().tolist()) == ([1, 2, 3], [4.0, 3.0, 3.5])
+    assert (ring.get_xdata().tolist(), ring.get_ydata().tolist()) == ([2], [3.0])  # the selected step
+
+
+def test_bars_and_points_have_the_figures(comparison):
+    drawn = {plot.name: plot.figure for plot in plots(comparison)}
+    bars = drawn["repetition"].axes[1].patches  # Rep-2
+    assert [round(bar.get_width(), 3) for bar in bars] == [0.5, 0.363, 0.215, 0.389, 0.22]
+    human = drawn["repetition"].axes[1].lines[-1]
+    assert set(human.get_xdata()) == {0.076}
+    points = {text.get_text() for text in drawn["trade-off-rep-1"].axes[0].texts}
+    assert points == {"human text", *(system.label for system in comparison.of_kind("trained", "decoded"))}
+
+
+def test_no_data_no_picture():
+    assert plots(Comparison([System("MLE", {"rouge_1": 40.0})])) == []
+    assert trade_off(Comparison([System("MLE", {"ppl": 3.0, "rep_1": 0.5})])) is None
+
+
+def test_sensitivity_draws_every_gamma_and_the_lines_across(comparison):
+    def with_tokens(system: System, uniq: int) -> System:
+        extra = {"uniq": uniq, "rep_16": 0.1, "rep_32": 0.2, "rep_128": 0.6 if system.family == "mle" else 0.3}
+        return replace(system, figures={**system.figures, **extra})
+
+    rows = [with_tokens(system, 1000 + i) for i, system in enumerate(comparison.systems)]
+    found = {plot.name: plot.figure for plot in sensitivity_plots(Comparison(rows))}
+    names = ["ppl", "rep", "uniq", "each", "texts"]
+    assert list(found) == [*(f"sensitivity-{name}" for name in names), "trade-off-rep-128"]
+    axes = found["sensitivity-rep"].axes[0]
+    swept = next(line for line in axes.lines if len(line.get_xdata()) == 2 and line.get_marker() == "o")
+    assert swept.get_xdata().tolist() == [0.2, 0.5]
+    assert swept.get_ydata().tolist() == pytest.approx([0.2, 0.2])  # (.1 + .2 + .3) / 3
+    across = {line.get_label(): line.get_ydata()[0] for line in axes.lines if line.get_label() in ("MLE", "human")}
+    assert across == {"MLE": pytest.approx(0.3), "human": pytest.approx(0.2)}
+    assert len(found["sensitivity-each"].axes) == 3
+
+
+def test_pictures_follow_the_pages_colours(html):
+    svgs = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
+    assert len(svgs) == 4
+    for svg in svgs:
+        assert "var(--" in svg
+        assert not re.search(r"#(?:0072b2|222222|d55e00)", svg)
+        assert re.match(r"<svg[^>]*><title>[^<]+</title>", svg)
+    ids = re.findall(r'id="([^"]+)"', "".join(svgs))
+    assert len(ids) == len(set(ids))
+
+
+def test_terminal_and_markdown(comparison):
+    stream = io.StringIO()
+    print_comparison(comparison, Console(file=stream, width=140), said=["First of all."])
+    lines = stream.getvalue().splitlines()
+    assert lines[:2] == ["Of 100 words, SG γ=0.2 repeats 44 and MLE 66. People repeat 32.", "First of all."]
+    assert any(line.split() == ["SG", "γ=0.2", "14.20", ".443", ".215", ".143", "22,250"] for line in lines)
+    table = markdown(comparison)
+    assert "| SG γ=0.2 | 14.20 ±0.05 | **.443 ±.006** | **.215** | **.143** | **22,250** |" in table
+    assert "- A note with \\<b\\>signs\\</b\\>." in table

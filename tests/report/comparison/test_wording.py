@@ -1,0 +1,75 @@
+"""Sentences made from figures: each kind of figures gives the sentence it should."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scalegrad.report.comparison import Comparison, System, headline, sentences
+
+
+def models(sg: dict[str, float], mle: dict[str, float], twin: dict[str, float] | None = None) -> Comparison:
+    rows = [System("MLE", mle, family="mle"), System("SG γ=0.2", sg, family="sg", strength=0.2)]
+    if twin:
+        rows.append(System("MLE, decoded with γ=0.2", twin, "decoded", "mle", 0.2))
+    return Comparison([*rows, System("Human", {"rep_1": 0.3}, "human")])
+
+
+def test_what_the_papers_figures_say(comparison):
+    assert headline(comparison) == "Of 100 words, SG γ=0.2 repeats 44 and MLE 66. People repeat 32."
+    gap, perplexity, twin, seeds = sentences(comparison)
+    assert gap == "SG γ=0.2 closes 65% of the gap between MLE and human text."  # (.661 − .443) / (.661 − .325)
+    assert perplexity == "Its plain perplexity is 14.20 against 13.24 (+7.3%)."
+    assert "MLE repeats 45 of 100 words at a perplexity of 14.90: training does better here." in twin
+    assert "apart in Rep-1, more than the deviation of .006." in seeds
+    assert "are .218 apart" in seeds
+
+
+@pytest.mark.parametrize(
+    ("sg", "twin", "verdict"),
+    [
+        ((20.0, 0.40), (21.0, 0.45), "training does better"),
+        ((20.0, 0.40), (20.1, 0.402), "come to the same"),  # within 1% and .005
+        ((20.0, 0.40), (19.0, 0.40), "the penalty alone does better"),
+        ((20.0, 0.40), (19.0, 0.45), "training comes nearer to human text, the penalty keeps the lower perplexity"),
+        ((20.0, 0.45), (21.0, 0.40), "the penalty comes nearer to human text, training keeps the lower perplexity"),
+        ((20.0, 0.35), (20.0, 0.20), "training does better"),  # .20 is further from people's .30 than .35
+    ],
+)
+def test_does_training_beat_the_penalty(sg, twin, verdict):
+    found = models(*({"ppl": ppl, "rep_1": rep} for ppl, rep in (sg, (18.0, 0.6), twin)))
+    assert any(verdict in sentence for sentence in sentences(found))
+
+
+@pytest.mark.parametrize(
+    ("sg", "mle", "said"),
+    [
+        (0.25, 0.6, "goes past human text"),
+        (0.65, 0.6, "is further from human text than MLE"),
+        (0.2, 0.3, "repeats no more than people do"),
+    ],
+)
+def test_gaps_that_are_none(sg, mle, said):
+    assert said in sentences(models({"rep_1": sg}, {"rep_1": mle}))[0]
+
+
+def test_within_the_deviation_is_said(comparison):
+    wide = replace(comparison.systems[2], deviations={"rep_1": 0.3})
+    rows = [wide if system.label == "SG γ=0.2" else system for system in comparison.systems]
+    assert "no more than the deviation of .300" in sentences(Comparison(rows))[-1]
+
+
+def test_systems_without_repetition_are_ranked_by_their_score():
+    rows = [System(name, {"rouge_1": score}) for name, score in (("MLE", 41.87), ("UL", 42.03), ("SG", 42.19))]
+    assert headline(Comparison(rows)) == "R-1: SG 42.19, then UL 42.03, MLE 41.87."
+    assert headline(Comparison([])) == "Nothing to compare yet"
+
+
+def test_a_chosen_model_is_spoken_of(comparison):
+    assert headline(replace(comparison, chosen="SG γ=0.5")).startswith("Of 100 words, SG γ=0.5 repeats 56")
+
+
+def test_kinds_are_checked():
+    with pytest.raises(ValueError, match="kind must be one of trained, decoded, human, paper, not 'robot'"):
+        System("x", {}, kind="robot")

@@ -1,0 +1,151 @@
+"""From files, folders and data sets to sequences: every token where it belongs."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from scalegrad.data import encode_corpus, gpt2_tokenizer, wikitext103
+from scalegrad.tasks.open_ended.data import Examples, Fields, hold_out, read_examples
+
+END = 50256
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(tokenizer_object=gpt2_tokenizer(), eos_token="<|endoftext|>")
+
+
+def rows(examples):
+    return [examples[i]["input_ids"].tolist() for i in range(len(examples))]
+
+
+def write_jsonl(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return str(path)
+
+
+def test_a_text_file_is_one_text_cut_every_n_tokens(tmp_path, tokenizer):
+    text = "The horses are brown.\n\nThey run.\n" * 40
+    (tmp_path / "a.txt").write_text(text)
+    ids = [*tokenizer.encode(text), END]
+    found = read_examples([str(tmp_path / "a.txt")], tokenizer, length=16)
+    assert rows(found) == [ids[i : i + 16] for i in range(0, len(ids) - 15, 16)]
+    assert found[0]["labels"].tolist() == ids[:16]
+    assert found.targets == 15 * len(found)
+
+
+def test_long_texts_are_encoded_in_pieces_without_loss(tmp_path, tokenizer, monkeypatch):
+    monkeypatch.setattr("scalegrad.tasks.open_ended.data._PIECE", 50)
+    monkeypatch.setattr("scalegrad.tasks.open_ended.data._BATCH", 3)
+    text = "".join(f"Line {i} of a story that goes on and on.\n" for i in range(30))
+    (tmp_path / "a.txt").write_text(text)
+    found = read_examples([str(tmp_path / "a.txt")], tokenizer, length=10_000)
+    assert rows(found) == [[*tokenizer.encode(text), END]]  # shorter than one sequence: kept whole
+
+
+def test_records_follow_each_other_with_the_end_symbol(tmp_path, tokenizer):
+    path = write_jsonl(tmp_path / "a.jsonl", [{"text": "One two."}, {"text": "Three."}, {"text": "Four five six."}])
+    (tmp_path / "b.csv").write_text("n,body\n1,Seven.\n2,Eight.\n")
+    ids = [token for text in ("One two.", "Three.", "Four five six.") for token in (*tokenizer.encode(text), END)]
+    assert rows(read_examples([path], tokenizer, length=5)) == [ids[i : i + 5] for i in range(0, len(ids) - 4, 5)]
+    other = read_examples([str(tmp_path / "b.csv")], tokenizer, length=6, fields=Fields(text="body"))
+    assert rows(other) == [[*tokenizer.encode("Seven."), END, *tokenizer.encode("Eight."), END][:6]]
+
+
+def test_a_folder_is_its_files_in_order(tmp_path, tokenizer):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "a.txt").write_text("Alpha.\n")
+    (tmp_path / "deep" / "b.txt.gz").write_bytes(gzip.compress(b"Beta.\n"))
+    (tmp_path / "notes.md").write_text("no")
+    ids = [*tokenizer.encode("Alpha.\n"), END, *tokenizer.encode("Beta.\n"), END]
+    assert rows(read_examples([str(tmp_path)], tokenizer, length=100)) == [ids]
+
+
+def test_prompts_are_no_targets(tmp_path, tokenizer):
+    """Asked for by their usual names without being told; the completion ends with the end symbol."""
+    records = [{"prompt": "Say A:", "completion": " A B C"}, {"prompt": "Say nothing:", "completion": " Nothing."}]
+    found = read_examples([write_jsonl(tmp_path / "a.jsonl", records)], tokenizer, length=50)
+    for i, record in enumerate(records):
+        prompt, completion = (tokenizer.encode(record[name]) for name in ("prompt", "completion"))
+        assert found[i]["input_ids"].tolist() == [*prompt, *completion, END]
+        assert found[i]["labels"].tolist() == [-100] * len(prompt) + [*completion, END]
+    renamed = [{"q": record["prompt"], "a": record["completion"]} for record in records]
+    named = read_examples(
+        [write_jsonl(tmp_path / "b.jsonl", renamed)], tokenizer, length=50, fields=Fields(prompt="q", completion="a")
+    )
+    assert rows(named) == rows(found)
+    assert named.about() == found.about()
+
+
+def test_too_long_a_prompt_loses_its_beginning():
+    found = Examples.of_pairs([([1, 2, 3, 4], [5, 6]), ([1], [2, 3, 4, 5, 6]), ([], [7]), ([8], [])], length=4)
+    assert rows(found) == [[3, 4, 5, 6], [2, 3, 4, 5]]  # one token alone has nothing to predict
+    assert found[0]["labels"].tolist() == [-100, -100, 5, 6]
+    assert found.targets == 2 + 3
+
+
+def test_embedded_text_is_encoded_as_the_paper_does(tokenizer):
+    found = read_examples(["wikitext-103:valid"], tokenizer, length=300)
+    ids = encode_corpus(wikitext103("valid"), tokenizer)
+    assert np.array_equal(np.concatenate([found.ids[s : s + 300] for s in found.starts]), ids[: len(ids) // 300 * 300])
+
+
+def test_parquet_as_the_hub_has_it(tmp_path, tokenizer):
+    """`datasets` reads a folder as it reads the hub; WikiText's blank lines are empty records there."""
+    datasets = pytest.importorskip("datasets")
+    lines = ["", " = Title = \n", "", " A sentence of some words . \n", " Another one . \n"]
+    datasets.Dataset.from_dict({"text": lines}).to_parquet(str(tmp_path / "train.parquet"))
+    found = read_examples([str(tmp_path)], tokenizer, length=1000, protocol="paper")
+    corpus = " \n = Title = \n \n A sentence of some words . \n Another one . \n"
+    assert rows(found) == [encode_corpus(corpus, tokenizer).tolist()]
+
+
+def test_held_out_sequences_are_spread_and_apart():
+    examples = Examples.cut(np.arange(600, dtype=np.int32), length=3)
+    rest, held = hold_out(examples)
+    assert len(held) == 10
+    assert sorted([*rest.starts, *held.starts]) == sorted(examples.starts)
+    assert len(hold_out(examples, most=4)[1]) == 4
+    assert [len(part) for part in hold_out(Examples.cut(np.arange(4, dtype=np.int32), length=2))] == [1, 1]
+
+
+def test_the_checksum_knows_ids_and_targets():
+    ids = np.arange(12, dtype=np.int32)
+    base = Examples.cut(ids, 4)
+    assert base.about() == Examples.cut(ids.copy(), 4).about()
+    others = [Examples.cut(ids, 3), Examples.cut(ids[::-1].copy(), 4), base.chosen(slice(0, 2))]
+    masked = Examples(base.ids, base.starts, base.lengths, base.prompts + 1)
+    assert len({example.about()["checksum"] for example in (base, masked, *others)}) == 5
+
+
+@pytest.mark.parametrize(
+    ("sources", "options", "sentence"),
+    [
+        ([], {}, "data: none was named"),
+        (["a.txt"], {"length": 1}, "length must be at least 2 tokens, not 1"),
+        (["a.txt"], {"protocol": "mine"}, "protocol must be plain or paper, not 'mine'"),
+        (["nowhere.txt"], {}, r"nowhere\.txt: there is no such file"),
+        (["empty"], {}, r"empty has no file ending in \.txt"),
+        (["a.txt", "pairs.jsonl"], {}, "some of it has prompts and completions and some has not"),
+        (["pairs.jsonl"], {"fields": Fields(text="body")}, "no field 'body'"),
+        (["no/such/data:a:b:c"], {}, "has more than a configuration and a split after its name"),
+    ],
+)
+def test_mistakes_are_one_sentence(tmp_path, monkeypatch, tokenizer, sources, options, sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("Some words.\n")
+    (tmp_path / "empty").mkdir()
+    write_jsonl(tmp_path / "pairs.jsonl", [{"prompt": "a", "completion": "b"}])
+    with pytest.raises((ValueError, OSError), match=sentence):
+        read_examples(sources, tokenizer, **options)
+
+
+def test_fields_go_together():
+    with pytest.raises(ValueError, match="name the field of the prompt and that of the completion, or neither"):
+        Fields(prompt="q")
+    with pytest.raises(ValueError, match=r"name the field of the text \('t'\) or those of prompt and completion"):
+        Fields("t", "q", "a")
