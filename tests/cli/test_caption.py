@@ -176,6 +176,20 @@ def test_the_gpu_command_runs_its_trainings_as_processes(tmp_path, monkeypatch):
     assert torch.get_num_threads() == 1
 
 
+def test_one_training_of_the_gpu_command(tmp_path, monkeypatch):
+    """What such a process does, at small size: one objective, one seed, no summary."""
+    sizes = {"train": 12, "valid": 2, "test": 2}
+    small = {"hidden_size": 8, "attention_size": 4, "epochs": 1, "batch_size": 12, "more_than": 0, "evaluations": 1}
+    monkeypatch.setitem(lab.SCALES, "large", (sizes, replace(lab.SCALES["large"][1], **small)))
+    monkeypatch.setattr("scalegrad.tasks.captioning.scoring.choose_beta.__defaults__", ((0.0,), None))
+    monkeypatch.setattr("scalegrad.tasks.captioning.scoring.MOST_TOKENS", 8)
+    lab.main(["--out", str(tmp_path), "--scale", "large", "--objective", "ul=0.5", "--only-seed", "2"])
+    found = json.loads((tmp_path / "ul-0.5-seed2" / "captions.json").read_text())
+    assert found["strategies"] == {"greedy": "greedy", "3-block": "greedy,soft_block=3"}
+    assert found["human"]["n_texts"] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ul-0.5-seed2"]
+
+
 def test_a_failing_training_stops_the_others(tmp_path):
     import sys
 
