@@ -196,3 +196,19 @@ def test_a_failing_training_stops_the_others(tmp_path):
     commands = [[sys.executable, "-c", "raise SystemExit(3)"], [sys.executable, "-c", "import time; time.sleep(60)"]]
     with pytest.raises(ValueError, match="exit code 3"):
         lab._run_all(commands, 2, {})
+
+
+def test_kept_regions_are_those_of_the_drawn_scenes(tmp_path):
+    """Made once; then read, in half precision, without a picture being drawn."""
+    from scalegrad.tasks.captioning.experiment import scene_splits
+    from scalegrad.tasks.captioning.scenes.scene import Scene
+
+    sizes = {"train": 3, "valid": 1, "test": 1}
+    drawn = scene_splits(sizes)
+    lab.kept_regions(tmp_path / "regions.safetensors", sizes)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Scene, "image", None)
+        kept = scene_splits(sizes, regions=lab.kept_regions(tmp_path / "regions.safetensors", sizes))
+    assert [item.paragraph for item in kept.train] == [item.paragraph for item in drawn.train]
+    for first, second in zip([*kept.train, *kept.test], [*drawn.train, *drawn.test], strict=True):
+        torch.testing.assert_close(first.regions, second.regions, atol=2e-3, rtol=2e-3)

@@ -3,6 +3,9 @@
 On a machine without the command line's packages:
 
     python -m scalegrad.lab.captioning --out FOLDER --scale large --seeds 3 --parallel 9
+
+`--regions FILE` keeps the scenes' features, and makes them where FILE is not there yet; a machine that has the file needs
+no Pillow.
 """
 
 from __future__ import annotations
@@ -19,8 +22,15 @@ from typing import Any
 
 from scalegrad.integrations.objective import Objective
 from scalegrad.report.captioning import CaptionRun
-from scalegrad.runs import Run, write_json
-from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, Splits, run_objective, scene_splits
+from scalegrad.runs import Run, replacing, write_json
+from scalegrad.tasks.captioning.experiment import (
+    PAPER_OBJECTIVES,
+    Splits,
+    run_objective,
+    scene_regions,
+    scene_splits,
+)
+from scalegrad.tasks.captioning.features import Features, open_features, save_features
 from scalegrad.tasks.captioning.scenes import make_scene
 from scalegrad.tasks.captioning.scoring import Told
 from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, progress_callback
@@ -101,10 +111,22 @@ def summary(runs: Sequence[CaptionRun]) -> list[dict[str, Any]]:
     return [{"objective": str(run.objective), "seed": run.seed, **run.found} for run in runs]
 
 
-def run_scenes(scale: str, folder: Path, objectives: Sequence[Objective], seeds: int, parallel: int) -> None:
+def kept_regions(path: Path, sizes: Mapping[str, int]) -> Features:
+    """The features of drawn scenes from `path`, made and written there, in half precision, where it is not there."""
+    if not path.exists():
+        made = {name: value for split, size in sizes.items() for name, value in scene_regions(split, size).items()}
+        with replacing(path) as unfinished:
+            save_features(unfinished, {name: value.half() for name, value in made.items()})
+    return open_features(path)
+
+
+def run_scenes(
+    scale: str, folder: Path, objectives: Sequence[Objective], seeds: int, parallel: int, regions: Path | None
+) -> None:
     """The experiment on drawn scenes, `parallel` trainings at a time, each a process; writes captions.json."""
     wanted = [(objective, seed) for seed in range(seeds) for objective in objectives]
     start = [sys.executable, "-m", "scalegrad.lab.captioning", "--out", str(folder), "--scale", scale]
+    start += ["--regions", str(regions)] if regions else []
     commands = [[*start, "--objective", str(objective), "--only-seed", str(seed)] for objective, seed in wanted]
     threads = str(max(1, (os.cpu_count() or 1) // parallel))
     _run_all(commands, parallel, {**os.environ, "OMP_NUM_THREADS": threads})
@@ -134,16 +156,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs and captions.json")
     parser.add_argument("--scale", choices=tuple(SCALES), default="small")
     parser.add_argument("--objective", action="append", type=Objective.parse, help="default: the paper's three")
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1, help="0: make --regions and no more")
     parser.add_argument("--only-seed", type=int, help="train this one seed and write no summary")
     parser.add_argument("--parallel", type=int, default=1, help="trainings at a time")
+    parser.add_argument("--regions", type=Path, help="file for the scenes' features")
     given = parser.parse_args(argv)
     objectives = given.objective or PAPER_OBJECTIVES
+    sizes, recipe = SCALES[given.scale]
+    regions = kept_regions(given.regions, sizes) if given.regions else None
     if given.only_seed is not None:
-        sizes, recipe = SCALES[given.scale]
-        caption_experiment(scene_splits(sizes), recipe, given.out, objectives, [given.only_seed])
-    else:
-        run_scenes(given.scale, given.out, objectives, given.seeds, given.parallel)
+        splits = scene_splits(sizes, regions=regions)
+        caption_experiment(splits, recipe, given.out, objectives, [given.only_seed])
+    elif given.seeds:
+        run_scenes(given.scale, given.out, objectives, given.seeds, given.parallel, given.regions)
         print((given.out / "captions.json").read_text())
 
 

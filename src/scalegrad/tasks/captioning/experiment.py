@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from scalegrad import decoding
 from scalegrad.integrations.objective import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.captioning.dataset import Example, Paragraphs
 from scalegrad.tasks.captioning.extraction import SCENES as SCENES_DETECTOR
 from scalegrad.tasks.captioning.extraction import extract, load_extractor
+from scalegrad.tasks.captioning.features import Features
 from scalegrad.tasks.captioning.scenes import make_scenes
 from scalegrad.tasks.captioning.scoring import TRIGRAMS, Told, choose_beta, describe, repetitiveness, score
 from scalegrad.tasks.captioning.training import Recipe, record, train_captioner
@@ -34,23 +37,30 @@ class Splits:
     about: dict[str, Any]
 
 
-def scene_splits(sizes: Mapping[str, int], told: Told | None = None) -> Splits:
-    """Drawn scenes, so many of each split, seen by the detector that comes with the package."""
-    found = {split: scene_examples(split, size, told) for split, size in sizes.items()}
+def scene_splits(sizes: Mapping[str, int], told: Told | None = None, regions: Features | None = None) -> Splits:
+    """Drawn scenes, so many of each split, seen by the detector that comes with the package.
+
+    `regions` holds the features of all of them (`scene_regions`): then nothing is drawn, and Pillow is not needed.
+    """
+    found = {split: scene_examples(split, size, told, regions) for split, size in sizes.items()}
     return Splits(**found, regions_from=SCENES_DETECTOR, about={"name": "scenes", **sizes})
 
 
-def scene_examples(split: str, count: int, told: Told | None = None) -> list[Example]:
+def scene_examples(split: str, count: int, told: Told | None = None, regions: Features | None = None) -> list[Example]:
     """The first `count` drawn scenes of a split."""
+    seen = scene_regions(split, count, told) if regions is None else regions
+    return [Example(scene.name, seen[scene.name], scene.paragraph) for scene in make_scenes(split, count)]
+
+
+def scene_regions(split: str, count: int, told: Told | None = None) -> dict[str, Tensor]:
+    """The region features of the first `count` drawn scenes of a split, by name."""
 
     def drawn(done: int, total: int) -> None:
         if told:
             told(f"drawing {split} scenes", done, total)
 
-    scenes = list(make_scenes(split, count))
-    images = {scene.name: scene.image for scene in scenes}
-    regions = extract(images, load_extractor(SCENES_DETECTOR), progress=drawn)
-    return [Example(scene.name, regions[scene.name], scene.paragraph) for scene in scenes]
+    images = {scene.name: scene.image for scene in make_scenes(split, count)}
+    return extract(images, load_extractor(SCENES_DETECTOR), progress=drawn)
 
 
 def run_objective(
