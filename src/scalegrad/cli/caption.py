@@ -248,7 +248,7 @@ def _examples(
 
 def _show(runs: list[CaptionRun], out: Path, corpus: str, pictures: Mapping[str, Path] | None, as_json: bool) -> None:
     from scalegrad.lab.captioning import scene_picture, summary
-    from scalegrad.report.captioning import compare_captions, compare_stochastic
+    from scalegrad.report.captioning import choose_strengths, compare_captions, compare_stochastic
     from scalegrad.report.comparison import write_page
     from scalegrad.report.comparison.terminal import print_comparison, print_table
 
@@ -261,6 +261,9 @@ def _show(runs: list[CaptionRun], out: Path, corpus: str, pictures: Mapping[str,
         return
     console = Console()
     print_comparison(comparison, console)
+    for family, labels in choose_strengths(runs).items():
+        told = ", ".join(f"{label} for {name}" for name, label in labels.items())
+        console.print(f"Of the {family} strengths, validation CIDEr chooses {told}.")
     if (drawn := compare_stochastic(runs, corpus)) is not None:
         console.print("\n[bold]Sampling from the MLE model, against its greedy search with trigram blocking[/bold]")
         print_table(drawn, console)

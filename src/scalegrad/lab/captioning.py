@@ -4,8 +4,8 @@ On a machine without the command line's packages:
 
     python -m scalegrad.lab.captioning --out FOLDER --scale large --seeds 3 --parallel 9
 
-`--regions FILE` keeps the scenes' features, and makes them where FILE is not there yet; a machine that has the file needs
-no Pillow.
+`--regions FILE` keeps the scenes' features, and makes them where FILE is not there yet; a machine that has the file
+needs no Pillow.
 """
 
 from __future__ import annotations

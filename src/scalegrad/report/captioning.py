@@ -72,6 +72,22 @@ def compare_stochastic(runs: Sequence[CaptionRun], corpus: str) -> Comparison | 
     return Comparison([*drawn, *blocked, *paper_systems("captioning decoding")], corpus)
 
 
+def choose_strengths(runs: Sequence[CaptionRun]) -> dict[str, dict[str, str]]:
+    """{family: {decoding: label}}: of several α or γ the one of the highest validation CIDEr (of its best β)."""
+    chosen: dict[str, dict[str, str]] = {}
+    for family in dict.fromkeys(run.objective.name for run in runs):
+        groups = [group for group in _groups(runs) if group[0].objective.name == family]
+        if len(groups) < 2:
+            continue
+        for name in (PLAIN, BLOCKED):
+            reached = {
+                group[0].objective.label: sum(max(run.found["betas"][name].values()) for run in group) / len(group)
+                for group in groups
+            }
+            chosen.setdefault(family, {})[name] = max(reached, key=lambda label: reached[label])
+    return chosen
+
+
 def _groups(runs: Sequence[CaptionRun]) -> list[list[CaptionRun]]:
     """Runs that differ by their seed alone, in the order they came."""
     names = dict.fromkeys(str(run.objective) for run in runs)

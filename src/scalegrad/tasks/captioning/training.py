@@ -20,8 +20,8 @@ from scalegrad.tasks.training import Fitted, Settings, fit
 class Recipe:
     """How a captioner is built and trained; the defaults are the published ones.
 
-    Adam, its rate multiplied by `decay` every `decay_epochs`; gradients clamped to ±`clamp`. The probability that a
-    word read in training is the model's own rises by `sampling_step` every `sampling_epochs`, to `sampling_most`
+    Adam, its rate multiplied by `decay` every `decay_epochs`, rising from 0 over the first `warmup_epochs`, and with
+    `fades` going to 0 as √(1 − share done); gradients clamped to ±`clamp`. The probability that a word read in training is the model's own rises by `sampling_step` every `sampling_epochs`, to `sampling_most`
     (scheduled sampling; what counts as seen stays the gold prefix). Words that occur `more_than` so many times are
     known.
     """
@@ -35,6 +35,8 @@ class Recipe:
     learning_rate: float = 5e-4
     decay: float = 0.8
     decay_epochs: float = 3
+    warmup_epochs: float = 0.0
+    fades: bool = False
     clamp: float = 0.1
     sampling_step: float = 0.05
     sampling_epochs: int = 5
@@ -47,8 +49,14 @@ class Recipe:
 
         >>> Recipe().rate(2.9), Recipe().rate(3), round(Recipe().rate(7), 6)
         (1.0, 0.8, 0.64)
+        >>> short = Recipe(epochs=4, decay=1.0, warmup_epochs=1.0, fades=True)
+        >>> short.rate(0), short.rate(0.5) == (1 - 0.5 / 4) ** 0.5 / 2, short.rate(3)
+        (0.0, True, 0.5)
         """
-        return float(self.decay ** math.floor(epoch / self.decay_epochs))
+        rate = float(self.decay ** math.floor(epoch / self.decay_epochs))
+        if self.fades:
+            rate *= math.sqrt(max(0.0, 1 - epoch / self.epochs))
+        return rate * min(1.0, epoch / self.warmup_epochs) if self.warmup_epochs else rate
 
     def sampling(self, epoch: float) -> float:
         """The probability that the model reads its own word, after so many epochs.
@@ -68,8 +76,9 @@ SCENES = Recipe(
     epochs=6,
     batch_size=32,
     learning_rate=5e-3,
-    decay=0.6,
-    decay_epochs=1,
+    decay=1.0,
+    warmup_epochs=0.4,
+    fades=True,
     sampling_step=0.0,
     evaluations=6,
 )
