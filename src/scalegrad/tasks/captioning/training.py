@@ -21,9 +21,9 @@ class Recipe:
     """How a captioner is built and trained; the defaults are the published ones.
 
     Adam, its rate multiplied by `decay` every `decay_epochs`, rising from 0 over the first `warmup_epochs`, and with
-    `fades` going to 0 as √(1 − share done); gradients clamped to ±`clamp`. The probability that a word read in training is the model's own rises by `sampling_step` every `sampling_epochs`, to `sampling_most`
-    (scheduled sampling; what counts as seen stays the gold prefix). Words that occur `more_than` so many times are
-    known.
+    `fades` going to 0 as √(1 − share done); gradients clamped to ±`clamp`. The probability that a word read in training
+    is the model's own rises by `sampling_step` every `sampling_epochs`, to `sampling_most` (scheduled sampling; what
+    counts as seen stays the gold prefix). Words that occur `more_than` so many times are known.
     """
 
     hidden_size: int = 512
