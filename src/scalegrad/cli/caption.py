@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from scalegrad.tasks.captioning.scoring import Told
 
 app = typer.Typer(help="Paragraphs about images: train a captioner, score it, use it.", no_args_is_help=True)
+
+ON_PAGE = 6  # pictures on the page
 
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the runs, captions.json and report.html go.")]
 Objectives = Annotated[
@@ -115,8 +117,7 @@ def train(
         runs = caption_experiment(splits, recipe, out, objectives, range(seeds), overwrite=overwrite, told=told)
     write_json(out / "captions.json", {"runs": summary(runs), "left_out": problems.as_dict()})
     _report_problems(problems)
-    pictures = {item.image_id: images / item.image_id for item in splits.test} if images else None
-    _show(runs, out, splits.about["name"], pictures, as_json)
+    _show(runs, out, splits.about["name"], images, as_json)
 
 
 @app.command()
@@ -219,6 +220,7 @@ def _splits(
     regions = features_of(images, extractor, cache, problems, told) if images else open_features(features or "")
     examples = {name: examples_of(found, regions, problems) for name, found in items.items()}
     about = {"name": files["test"].name, **{name: file_hash(path) for name, path in files.items()}}
+    about["regions"] = f"{images} by {extractor}" if images else str(features)
     return Splits(**examples, regions_from="" if features else extractor, about=about)
 
 
@@ -242,19 +244,23 @@ def _examples(
     if (features is None) == (images is None):
         raise ValueError("give --features PATH or --images FOLDER: a captioner sees images through region features")
     maker = network.config.regions_from
+    if images and not maker:
+        raise ValueError("this captioner was trained on features made elsewhere: give --features PATH, not --images")
     regions = features_of(images, maker, None, problems, told) if images else open_features(features or "")
     return examples_of(items, regions, problems)
 
 
-def _show(runs: list[CaptionRun], out: Path, corpus: str, pictures: Mapping[str, Path] | None, as_json: bool) -> None:
-    from scalegrad.lab.captioning import scene_picture, summary
+def _show(runs: list[CaptionRun], out: Path, corpus: str, images: Path | None, as_json: bool) -> None:
+    from scalegrad.lab.captioning import summary
     from scalegrad.report.captioning import choose_strengths, compare_captions, compare_stochastic
     from scalegrad.report.comparison import write_page
     from scalegrad.report.comparison.terminal import print_comparison, print_table
 
-    references = runs[0].texts["references"]
-    shown = {name: scene_picture(name) for name in references} if corpus == "scenes" else _thumbnails(pictures or {})
-    comparison = compare_captions(runs, corpus, references, shown)
+    written = runs[0].texts["references"]
+    names = list(written)[:: max(1, len(written) // ON_PAGE)][:ON_PAGE]  # evenly spread: nobody chooses
+    comparison = compare_captions(
+        runs, corpus, {name: written[name] for name in names}, _pictures(names, corpus, images)
+    )
     page = write_page(comparison, out / "report.html")
     if as_json:
         print(json.dumps(summary(runs), indent=2))
@@ -270,14 +276,15 @@ def _show(runs: list[CaptionRun], out: Path, corpus: str, pictures: Mapping[str,
     print(f"In {out / 'captions.json'}; pictures and paragraphs side by side in {page}", file=sys.stderr)
 
 
-def _thumbnails(paths: Mapping[str, Path]) -> dict[str, str]:
-    from scalegrad.lab.captioning import picture_address
+def _pictures(names: Sequence[str], corpus: str, images: Path | None) -> dict[str, str]:
+    """Pictures for the page, as data: addresses, as far as they are at hand."""
+    from scalegrad.lab.captioning import picture_address, scene_picture
     from scalegrad.tasks.captioning.extraction import images_in, read_image
 
-    if not paths:
-        return {}
-    files = images_in(next(iter(paths.values())).parent)
-    return {name: picture_address(read_image(files[name])) for name in paths if name in files}
+    if corpus == "scenes":
+        return {name: scene_picture(name) for name in names}
+    files = images_in(images) if images else {}
+    return {name: picture_address(read_image(files[name])) for name in names if name in files}
 
 
 def _print_figures(found: Mapping[str, Mapping[str, float]], corpus: str) -> None:
