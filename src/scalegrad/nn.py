@@ -46,9 +46,11 @@ class _TokenLoss(nn.Module):
         source: Tensor | None = None,
         segments: Tensor | None = None,
         num_items: int | Tensor | None = None,
+        accum_dtype: torch.dtype | None = None,
     ) -> Loss:
         """Hidden states [..., T, D] and the output layer's weight [V, D] to the loss, the logits never whole."""
-        return self.on_head(LinearHead.of(hidden, weight, bias), Batch(targets, context, source, segments, num_items))
+        head = LinearHead.of(hidden, weight, bias, accum_dtype)
+        return self.on_head(head, Batch(targets, context, source, segments, num_items))
 
     def on_head(self, head: Head, batch: Batch, options: Options | None = None) -> Loss:
         """From either kind of head; `options` in place of its own, for a trainer that needs others."""

@@ -9,11 +9,11 @@ from scalegrad.bench.ceilings import Ceilings
 from scalegrad.bench.clock import CpuClock
 from scalegrad.bench.exact import errors, exact_answers
 from scalegrad.bench.losses import Settings, measure_case
-from scalegrad.bench.runner import Measurement, Skipped, Unavailable
+from scalegrad.bench.runner import Measurement, Skipped, Unavailable, WrongResult
 
 TORCH = Settings("torch", inplace=True, rounds=2, patience=1e9)
 CEILINGS = Ceilings(1e9, 1e9)
-GPU_ONLY = ("CE Liger", "CE cut-cross-entropy")
+GPU_ONLY = ("CE Liger", "CE cut-cross-entropy", peers.FILTERED)
 
 
 def run(name, loss, batch):
@@ -46,6 +46,17 @@ def test_packages_that_need_a_gpu_or_are_absent_say_so():
     batch = make_batch(Case("k", "g", 1, 4, 8, 4), "cpu")
     with pytest.raises(Unavailable, match=r"cut-cross-entropy (is not installed|needs .*)"):
         peers.cut_cross_entropy(*batch.inputs, batch)
+
+
+def test_what_gives_other_gradients_by_design_is_told_not_judged():
+    case = Case("k", "g", 2, 10, 30, 4, losses=("CE torch eager",), dtype=torch.float32)
+    batch = make_batch(case, "cpu")
+    plain, outcome = run("plain", peers.linear_cross_entropy, batch)
+    check = losses._checker(case, batch, plain)
+    halved = outcome._replace(grads=tuple(g / 2 for g in outcome.grads))
+    assert check(peers.FILTERED, halved) == pytest.approx(5.0, rel=1e-3)  # half is gone, a tenth may be
+    with pytest.raises(WrongResult):
+        check("CE cut-cross-entropy", halved)
 
 
 def test_in_place_takes_the_memory_and_the_next_run_has_the_logits_back():

@@ -204,9 +204,9 @@ def test_two_processes_with_fsdp2_learn_what_one_learns(model, text, tmp_path):
     train(*one)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", _free_port()]
     command = [*torchrun, "-m", "scalegrad.cli", *map(str, two)]
-    environment = {**ONE_THREAD, "ACCELERATE_USE_CPU": "true"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=ONE_THREAD)
     assert done.returncode == 0, done.stderr
+    assert Run.open(tmp_path / "two").load("done")["parallelism"] == "FSDP"  # Accelerate alone would use DDP on CPUs
     assert "whole logits" not in done.stderr  # what the attachment says when it cannot fuse
     assert done.stdout.count("validation perplexity") == 1  # one process reports
     loaded, info = hf.AutoModelForCausalLM.from_pretrained(tmp_path / "two" / "model", output_loading_info=True)

@@ -100,6 +100,19 @@ def test_a_gguf_file_is_the_model_it_was_made_from(llama, gguf_file):
     assert len(tokenizer(" the", add_special_tokens=False)["input_ids"]) == 1
 
 
+def test_it_can_be_trained_and_saved_like_any_other(gguf_file, tmp_path):
+    from transformers.trainer_utils import validate_quantization_for_training
+
+    model, tokenizer = decoding.load(str(gguf_file), "cpu")
+    validate_quantization_for_training(model)  # Trainer asks this first, and refuses what is quantised
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    again, _ = decoding.load(str(tmp_path), "cpu")
+    assert "quantization_config" not in (tmp_path / "config.json").read_text()
+    for name, value in model.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value), name
+
+
 def test_the_folder_of_one_gguf_file_and_its_tokenizer(gguf_file):
     model, tokenizer = decoding.load(str(gguf_file.parent), "cpu")
     assert model.config.num_hidden_layers == 2

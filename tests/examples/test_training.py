@@ -9,10 +9,8 @@ import pytest
 import torch
 import transformers
 from tests.integrations import tiny
-from tokenizers import Tokenizer, models, pre_tokenizers
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-WORDS = [f"w{i}" for i in range(tiny.VOCAB - 3)]
 
 
 def load(name):
@@ -27,13 +25,9 @@ def start(tmp_path_factory):
     """A saved model with its tokenizer, and a text."""
     folder = tmp_path_factory.mktemp("start")
     tiny.model("gpt2", dtype=torch.float32, resid_pdrop=0.1).save_pretrained(folder / "model")
-    vocabulary = {word: i for i, word in enumerate(["<pad>", "<s>", "</s>", *WORDS])}
-    made = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>")
-    fast.save_pretrained(folder / "model")
+    tiny.tokenizer().save_pretrained(folder / "model")
     source = torch.Generator().manual_seed(0)
-    text = [WORDS[i] for i in torch.randint(0, 12, (660,), generator=source).tolist()]
+    text = [tiny.WORDS[i] for i in torch.randint(0, 12, (660,), generator=source).tolist()]
     (folder / "text.txt").write_text(" ".join(text))
     parts = [(text[i : i + 4], text[i + 4 : i + 12]) for i in range(0, 360, 12)]
     pairs = [{"prompt": " ".join(first), "completion": " " + " ".join(rest)} for first, rest in parts]

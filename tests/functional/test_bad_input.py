@@ -138,6 +138,7 @@ def test_bad_logits(objective, logits, targets, sentence):
         ({"weight": WEIGHT.double()}, "weight is torch.float64 and hidden torch.float32: they must be of one dtype"),
         ({"weight": WEIGHT.to("meta")}, "weight is on meta and hidden on cpu: they must be on one device"),
         ({"bias": torch.zeros(4)}, "bias must have the shape [5], not [4]"),
+        ({"accum_dtype": torch.float16}, "accum_dtype must be None or torch.float32, not torch.float16"),
         ({"bias": ids(5)}, "bias must be a floating-point tensor, not torch.int64"),
         ({"bias": torch.zeros(5).half()}, "bias is torch.float16 and hidden torch.float32: they must be of one dtype"),
         ({"bias": torch.zeros(5, device="meta")}, "bias is on meta and hidden on cpu: they must be on one device"),

@@ -94,6 +94,51 @@ def test_an_unknown_finish_is_found_out_and_trains_from_logits():
     tiny.same(found, expected)
 
 
+def test_an_output_layer_called_step_by_step_trains_from_logits():
+    class Stepwise(transformers.LlamaForCausalLM):
+        def forward(self, input_ids=None, attention_mask=None, labels=None, **kwargs):
+            hidden = self.model(input_ids, attention_mask=attention_mask, use_cache=False).last_hidden_state
+            logits = torch.stack([self.lm_head(step) for step in hidden.unbind(1)], 1)
+            return transformers.modeling_outputs.CausalLMOutput(logits=logits)
+
+    torch.manual_seed(0)
+    model = hf.attach(Stepwise(tiny.model("llama").config).double(), ScaleGradLoss(0.2))
+    with pytest.warns(UserWarning, match=r"it gives its output layer \[batch, steps, width\] 0 times"):
+        found, loss = descend(model, batch_for("llama"))
+    assert "forward" not in model.lm_head.__dict__
+    expected, by_logits = unfused(hf.detach(model), ScaleGradLoss(0.2), batch_for("llama"))
+    assert loss.item() == pytest.approx(by_logits.item(), abs=1e-12)
+    tiny.same(found, expected)
+
+
+def test_an_interrupted_first_step_is_made_up_for():
+    model = attached("llama", ScaleGradLoss(0.2))
+    with pytest.raises(IndexError):
+        model(input_ids=torch.tensor([[tiny.VOCAB]]), labels=torch.tensor([[3]]))
+    descend(model, batch_for("llama"))
+    assert model._scalegrad.fused is True
+
+
+def test_the_first_step_does_not_shift_the_random_stream():
+    """A run that resumes looks again, and must drop out the same units."""
+    model = hf.attach(tiny.model("gpt2", resid_pdrop=0.5), ScaleGradLoss(0.2))
+    drawn = []
+    for _ in range(2):  # with the look, and without
+        torch.manual_seed(7)
+        drawn.append((model(**batch_for("gpt2")).loss.item(), torch.rand(1).item()))
+    assert drawn[0] == drawn[1]
+
+
+def test_reentrant_checkpoints():
+    model, plain = attached("llama", ScaleGradLoss(0.2)), attached("llama", ScaleGradLoss(0.2))
+    model.gradient_checkpointing_enable({"use_reentrant": True})
+    model.enable_input_require_grads()
+    found, loss = descend(model, batch_for("llama"))
+    expected, by_hand = descend(plain, batch_for("llama"))
+    assert loss.item() == by_hand.item()
+    tiny.same(found, expected)
+
+
 def test_a_resized_vocabulary_is_found_again():
     model = attached("llama", ScaleGradLoss(0.2))
     descend(model, batch_for("llama"))
@@ -152,6 +197,19 @@ def test_positional_arguments_and_tuples():
         nll, logits = model(**batch, return_dict=False)
     assert logits.shape == (8, 10, tiny.VOCAB)
     assert nll.item() == pytest.approx(hf.last_parts(model).nll.item(), abs=1e-12)
+
+
+def test_soft_prompts():
+    """PEFT's prompt tuning puts vectors before the text and labels of −100 for them: no ids, and nothing seen."""
+    torch.manual_seed(3)
+    settings = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
+    model = peft.get_peft_model(tiny.model("llama"), settings).double()
+    own = model(**batch_for("llama")).loss
+    mine = hf.attach(model, ScaleGradLoss(1.0))(**batch_for("llama")).loss
+    assert mine.item() == pytest.approx(own.item(), abs=1e-6)
+    hf.attach(model, ScaleGradLoss(0.2), prompt=True)
+    with pytest.raises(ValueError, match="prompt=True needs input_ids"):
+        model(**batch_for("llama"))
 
 
 def test_without_labels_it_is_the_model():

@@ -121,6 +121,9 @@ def test_an_adapter_is_saved_with_a_card(tmp_path):
     card = (tmp_path / "README.md").read_text()
     assert "| gamma | 0.3 |" in card
     assert "peft" in card  # its own card is kept
+    hf.detach(model.get_base_model())
+    model.save_pretrained(str(tmp_path / "detached"))  # as it always was
+    assert "ScaleGrad" not in (tmp_path / "detached" / "README.md").read_text()
     loaded = peft.PeftModel.from_pretrained(tiny.model("llama"), str(tmp_path))
     tiny.same(peft.get_peft_model_state_dict(loaded), peft.get_peft_model_state_dict(model), 1e-7)
 

@@ -3,20 +3,19 @@
 import json
 
 import datasets
+import peft
 import pytest
 import torch
 import transformers
 import trl
 from tests.integrations import tiny
-from tests.integrations.training import attached, weights
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tests.integrations.training import DESCENT, attached, weights
 
 from scalegrad import ScaleGradLoss
 from scalegrad.gamma import Linear
 from scalegrad.integrations import hf
 from scalegrad.integrations.trl import ScaleGradSFTTrainer
 
-WORDS = [f"w{i}" for i in range(tiny.VOCAB - 3)]
 TEMPLATE = (
     "{% for message in messages %}{% if message['role'] == 'assistant' %}{% generation %}{{ message['content'] }} "
     "{% endgeneration %}{% else %}{{ message['content'] }} {% endif %}{% endfor %}"
@@ -25,17 +24,13 @@ TEMPLATE = (
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    """A word a token: ids are 3 + the word's number."""
-    vocabulary = {word: i for i, word in enumerate(["<pad>", "<s>", "</s>", *WORDS])}
-    made = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>")
+    fast = tiny.tokenizer()
     fast.chat_template = TEMPLATE
     return fast
 
 
 def words(ids):
-    return " ".join(WORDS[i - 3] for i in ids.tolist())
+    return " ".join(tiny.WORDS[i - 3] for i in ids.tolist())
 
 
 def texts(count=4):
@@ -50,16 +45,9 @@ def sft(model, tokenizer, rows, folder, *, trainer=ScaleGradSFTTrainer, evaluate
         per_device_eval_batch_size=len(rows),
         max_steps=steps,
         learning_rate=0.5,
-        lr_scheduler_type="constant",
-        optim="sgd",
-        max_grad_norm=0.0,
-        logging_steps=1,
-        report_to=[],
-        save_strategy="no",
-        use_cpu=True,
         bf16=False,
         gradient_checkpointing=False,
-        disable_tqdm=True,
+        **DESCENT,
         **settings,
     )
     data = datasets.Dataset.from_list(rows)
@@ -89,7 +77,7 @@ def by_hand(name, rows, prompt=False):
 
 def with_end(text, masked=0):
     """Ids of a text as TRL makes them, with the end of sequence; the first `masked` labels are no targets."""
-    ids = torch.tensor([3 + WORDS.index(word) for word in text.split()] + [2])
+    ids = torch.tensor([3 + tiny.WORDS.index(word) for word in text.split()] + [2])
     labels = ids.clone()
     labels[:masked] = -100
     return {"input_ids": ids, "labels": labels}
@@ -202,6 +190,27 @@ def test_plain_trl_refuses_an_attached_model(when, tokenizer, tmp_path):
 def test_other_losses_are_refused(settings, sentence, tokenizer, tmp_path):
     with pytest.raises(ValueError, match=sentence):
         sft(tiny.model("llama"), tokenizer, [{"text": text} for text in texts()], tmp_path, **settings)
+
+
+def test_with_an_adapter(tokenizer, tmp_path):
+    """A new adapter changes nothing yet: the first loss is the model's own objective; only the adapter learns."""
+    model = tiny.model("llama")
+    before = weights(model)
+    adapter = peft.LoraConfig(r=2, target_modules=["q_proj"])
+
+    def with_adapter(*args, **kwargs):
+        return ScaleGradSFTTrainer(*args, peft_config=adapter, **kwargs)
+
+    rows = [{"text": text} for text in texts()]
+    trainer = sft(model, tokenizer, rows, tmp_path, trainer=with_adapter, loss=ScaleGradLoss(0.2), steps=2)
+    first, second = (entry["loss"] for entry in trainer.state.log_history[:2])
+    assert first == pytest.approx(by_hand("llama", [with_end(text) for text in texts()])[1], abs=1e-6)
+    assert second < first
+    assert hf.detach(trainer.model).get_base_model() is model
+    after = {name.replace(".base_layer", ""): value for name, value in weights(model).items() if "lora" not in name}
+    tiny.same(after, before, 0.0)
+    trainer.save_model(str(tmp_path / "adapter"))
+    assert (tmp_path / "adapter" / "adapter_model.safetensors").exists()
 
 
 def test_attached_before_is_attached_anew(tokenizer, tmp_path):

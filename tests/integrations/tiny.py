@@ -2,6 +2,7 @@
 
 import torch
 import transformers as hf
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 VOCAB = 53
 WIDTH = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -124,3 +125,14 @@ def same(left, right, tolerance=1e-12):
     assert left.keys() == right.keys()
     worst = max(float((left[name].double() - right[name].double()).abs().max()) for name in left)
     assert worst <= tolerance, worst
+
+
+WORDS = [f"w{i}" for i in range(VOCAB - 3)]
+
+
+def tokenizer():
+    """A word a token, for every model here: word i has the id i + 3."""
+    vocabulary = {word: i for i, word in enumerate(["<pad>", "<s>", "</s>", *WORDS])}
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return hf.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>")

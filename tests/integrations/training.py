@@ -6,24 +6,28 @@ from tests.integrations import tiny
 
 from scalegrad.integrations import hf
 
+DESCENT = {  # plain gradient descent, every step logged, nothing left behind
+    "lr_scheduler_type": "constant",
+    "optim": "sgd",
+    "max_grad_norm": 0.0,
+    "logging_steps": 1,
+    "report_to": [],
+    "save_strategy": "no",
+    "use_cpu": True,
+    "disable_tqdm": True,
+}
+
 
 def trained(model, data, folder, *, batch=8, accumulation=1, steps=2, rate=0.5, trainer=None, **settings):
-    """Plain gradient descent for a few steps; ({name: weight}, the logged losses)."""
+    """A few steps: (the trainer, the logged losses)."""
     arguments = transformers.TrainingArguments(
         str(folder),
         per_device_train_batch_size=batch,
         gradient_accumulation_steps=accumulation,
         max_steps=steps,
         learning_rate=rate,
-        lr_scheduler_type="constant",
-        optim="sgd",
-        max_grad_norm=0.0,
-        logging_steps=1,
-        report_to=[],
-        save_strategy="no",
-        use_cpu=True,
-        disable_tqdm=True,
         remove_unused_columns=False,
+        **DESCENT,
         **settings,
     )
     made = transformers.Trainer(model, arguments, train_dataset=data, data_collator=tiny.padded, **(trainer or {}))

@@ -86,7 +86,7 @@ def sizes(device: str, objectives: Objectives) -> None:
         verify(objective, make_case(objective, 1, ignored=0.0), torch.float32, device)
         verify(f"{objective} all ignored", make_case(objective, 37, ignored=1.0), torch.bfloat16, device)
         long = make_case(objective, 40, steps=3, kinds="source", edges=(1, 5, 9, 12, 20, 30))
-        long.data["source"] = torch.tensor([[0, 39, 5] * 100 + [9], [1, 12] * 150 + [20]])  # more than a look takes in
+        long.data["source"] = torch.tensor([[0, 39, 5] * 300 + [9], [1, 12] * 450 + [20]])  # more than a look takes in
         verify(f"{objective} long lists", long, torch.float32, device)
 
 

@@ -22,7 +22,7 @@ from tests.ops.kernel_cases import (
 from torch.nn import functional as F
 
 from scalegrad.ops.rows import Objective, Rows
-from scalegrad.sets import Members
+from scalegrad.sets import Members, NgramRepeat
 
 VIEWS = {
     "padded": lambda x: F.pad(x, (0, 7))[..., :-7],
@@ -114,6 +114,51 @@ def ranges(device: str, objectives: Objectives) -> None:
                 exact[n], truth[n] = loss, torch.tensor(slope).double() * float(weight[n])
             judge_loss(f"{name} V={vocab}", losses.loss, exact, 2e-7)
             judge_gradient(f"{name} V={vocab}", grad, truth, 2e-7)
+
+
+def lengths(device: str, objectives: Objectives) -> None:
+    """As long as a list may be, and one longer; more rows to a program that keeps bits; lists of each row's own."""
+    from scalegrad.ops import triton_logits
+
+    shipped = triton_logits.MOST_LISTED, triton_logits.ROWS
+    try:
+        for objective in objectives:
+            for most, rows in ((7, 16), (6, 2), (6, 32)):
+                triton_logits.MOST_LISTED, triton_logits.ROWS = most, rows
+                case = make_case(objective, 40, rows=5, steps=7, edges=(3, 9))
+                verify(f"{objective} 7 places, a list has {most}", case, torch.float32, device)
+            triton_logits.MOST_LISTED = 9
+            for steps in (9, 10):
+                own = make_case(objective, 37, steps=steps, token_set=NgramRepeat(1), edges=(7, 20))
+                verify(f"{objective} lists of its own", own, torch.bfloat16, device)
+    finally:
+        triton_logits.MOST_LISTED, triton_logits.ROWS = shipped
+
+
+def no_token(device: str, objectives: Objectives) -> None:
+    """A target that the vocabulary does not have gives NaN in its own row and changes no other."""
+    from scalegrad.ops import triton_logits
+
+    for objective in objectives:
+        name = {"UL": "unlikelihood"}.get(objective, "scale_grad")
+        for vocab in (37, 40):
+            random = torch.Generator().manual_seed(vocab)
+            logits = torch.randn(9, vocab, generator=random).to(device)
+            targets = torch.tensor([3, vocab, -1, 5, 2**40 + 1, 0, 2**31 - 1, vocab - 1, vocab + 7], device=device)
+            ids = torch.tensor([[3, vocab, vocab + 1, 2**31 - 1, 5]], dtype=torch.int32, device=device)
+            zero, five = torch.zeros(9, dtype=torch.int64, device=device), torch.full((9,), 5, device=device)
+            bad = targets >= vocab
+            results = []
+            for k in (targets, torch.where(bad, -1, targets)):
+                grad = torch.full_like(logits, 7.0)
+                rows = Rows(k, torch.full((9,), 0.5, device=device), torch.ones(9, device=device))
+                members = Members(ids if objective != "CE" else ids[:, :0], zero, zero, five * (objective != "CE"))
+                losses = triton_logits.fill(logits, grad, rows, members, Objective(name))
+                results.append((losses.loss, losses.nll, losses.seen_mass, grad))
+            for loud, quiet in zip(*results, strict=True):
+                assert loud[bad].isnan().all(), f"{objective} {vocab}: no NaN"
+                assert torch.equal(loud[~bad], quiet[~bad]), f"{objective} {vocab}: another row changed"
+                assert quiet.isfinite().all()
 
 
 def scaling(device: str, objectives: Objectives) -> None:

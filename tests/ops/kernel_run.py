@@ -19,8 +19,8 @@ from tests.ops import kernel_checks, kernel_gpu, kernel_linear, kernel_memory
 
 ROOT = Path(__file__).parents[2]
 LOGITS = ("vocabularies", "sets", "settings", "sizes", "extremes", "leads", "nan")
-MEMORY = ("views", "writes", "ranges", "scaling")
-SIZES, GRAPHS = ("practice", "documents", "steady", "memory"), ("waiting", "compiled", "twice")
+MEMORY = ("views", "writes", "ranges", "lengths", "no_token", "scaling")
+SIZES, GRAPHS = ("practice", "documents", "steady", "memory"), ("waiting", "captured", "compiled", "twice")
 CHECKS = {
     **{name: getattr(kernel_checks, name) for name in LOGITS},
     **{name: getattr(kernel_memory, name) for name in MEMORY},
@@ -28,20 +28,25 @@ CHECKS = {
 }
 GPU_CHECKS = {name: getattr(kernel_gpu, name) for name in (*SIZES, *GRAPHS)}
 
-# (objectives, checks). Unlikelihood looks at a row's short list of tokens or, if it may be long, at every token's bit.
-ALL, BITS = ("CE", "SG", "UL"), ("UL by bits",)
+# (objectives, checks). What a row discourages is a short list of tokens or, if that may be long, a bit for every token.
+ALL, BITS = ("CE", "SG", "UL"), ("SG by bits", "UL by bits")
 GROUPS = (
     (ALL, ("vocabularies",)),
     (ALL, ("sets", "settings")),
     (ALL, ("sizes", "extremes", "leads")),
     (ALL, ("nan", *MEMORY)),
     (ALL, ("linear",)),
-    (BITS, ("vocabularies", "sets", "settings", "extremes", "leads", "ranges")),
+    (BITS, ("vocabularies", "sets")),
+    (BITS, ("settings", "sizes", "extremes", "leads", "ranges", "no_token")),
 )
 SHARES = (("vocabularies",), ("sets", "sizes"), ("settings", "leads"), ("extremes", "nan"), MEMORY, ("linear",))
 GPU_GROUPS = (  # smaller: most of their time goes into compiling kernels, and that on all cores
     *(((objective,), names) for names in (*SHARES, SIZES, GRAPHS) for objective in ALL),
-    *((BITS, names) for names in (("vocabularies", "ranges"), ("sets", "leads"), ("settings", "extremes"))),
+    *(
+        ((objective,), names)
+        for names in (("vocabularies", "ranges", "no_token"), ("sets", "leads", "sizes"), ("settings", "extremes"))
+        for objective in BITS
+    ),
 )
 Group = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -116,7 +121,7 @@ def mend_the_interpreter() -> None:
 
 if __name__ == "__main__":
     where, which, *names = sys.argv[1:]
-    prepare(where, bits=which == BITS[0])
+    prepare(where, bits=which.endswith("by bits"))
     which = tuple(objective.split()[0] for objective in which.split(","))
     for name in names:
         began = time.perf_counter()

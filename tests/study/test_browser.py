@@ -6,17 +6,18 @@ Needs Chromium (Debian: apt-get install chromium). SCALEGRAD_SCREENSHOTS=FOLDER 
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
+from tests.browsers import browser
 from tests.study.studies import made_folder
 
 from scalegrad.bench.raters import server
 from scalegrad.study import Completions, draw_study
 from scalegrad.study.answers import open_answers
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+__all__ = ["browser"]
+
 DESK = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"}
 PHONE = {
     "viewport": {"width": 390, "height": 844},
@@ -40,18 +41,6 @@ HOSTILE = {
     "empty": "",
     "loop": " the horses are brown and white." * 12,
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api")
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")

@@ -115,7 +115,7 @@ def make_batch(case: Case, device: str, seed: int = 0) -> Batch:
 def full_cases(quick: bool = False) -> list[Case]:
     """The sizes of the requirements; `quick` leaves out what only the plots need."""
     dense = ("SG eager bias", "SG dense")
-    linear = (*PLAIN, "CE F.linear_cross_entropy", "CE cut-cross-entropy", *OURS)
+    linear = (*PLAIN, "CE F.linear_cross_entropy", "CE cut-cross-entropy", "CE cut-cross-entropy (filters)", *OURS)
     both = ("SG scalegrad", "UL scalegrad")
     gpt2 = Case("logits small", "logits", 8, 1024, 50_257, losses=(*PLAIN, *OURS, *dense))
     head = Case("linear small", "linear", 8, 1024, 50_257, 1024, losses=linear)

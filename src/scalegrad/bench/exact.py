@@ -164,13 +164,16 @@ def judge(errors: dict[str, float], bounds: dict[str, float]) -> float:
     >>> judge({"loss": 0.5, "gradient": 0.1}, {"loss": 1.0, "gradient": 0.4})
     0.5
     """
-    worst = 0.0
     for name, bound in bounds.items():
         if not errors[name] <= bound:
             message = f"wrong: {name} {errors[name]:.2g}, bound {bound:.2g}"
             raise WrongResult(message, errors[name] / bound if bound else float("inf"))
-        worst = max(worst, errors[name] / bound if bound else 0.0)
-    return worst
+    return worst(errors, bounds)
+
+
+def worst(errors: dict[str, float], bounds: dict[str, float]) -> float:
+    """The largest error over its bound, whatever it is."""
+    return max((errors[name] / bound for name, bound in bounds.items() if bound), default=0.0)
 
 
 def peer_bounds(answers: Answers, objective: str) -> dict[str, float]:

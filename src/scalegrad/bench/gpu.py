@@ -104,7 +104,8 @@ def _print_head(facts: Line, settings: Settings) -> None:
     print(f"{facts['hardware']}, {said}; ours: {facts['ours']}")
     print(
         f"forward + backward, median of up to {settings.rounds} interleaved rounds; ± half the quartile distance; "
-        f"floor: at {facts['copy_tb_per_s']} TB/s and {facts['matmul_tflop_per_s']} TFLOP/s; error: of its bound"
+        f"floor: at {facts['copy_tb_per_s']} TB/s and {facts['matmul_tflop_per_s']} TFLOP/s; error: of its bound, "
+        "and above 1 the gradients are others"
     )
 
 

@@ -14,7 +14,7 @@ from scalegrad.bench import peers
 from scalegrad.bench.cases import Batch, Case, make_batch
 from scalegrad.bench.ceilings import Ceilings
 from scalegrad.bench.clock import Clock, Contender
-from scalegrad.bench.exact import ALPHA, GAMMA, Outcome, bounds, errors, exact_answers, judge, peer_bounds
+from scalegrad.bench.exact import ALPHA, GAMMA, Outcome, bounds, errors, exact_answers, judge, peer_bounds, worst
 from scalegrad.bench.runner import Row, compare
 
 IMPLS = {"triton": ("triton", "triton"), "torch": ("sparse", "chunked")}  # of logits and of hidden states
@@ -120,6 +120,6 @@ def _checker(case: Case, batch: Batch, plain: Contender) -> Callable[[str, Outco
         found = errors(outcome, answers, objective, case.dtype)
         ours = name.endswith("scalegrad")
         allowed = bounds(plain_errors, answers, objective, case.dtype) if ours else peer_bounds(answers, objective)
-        return judge(found, allowed)
+        return worst(found, allowed) if name == peers.FILTERED else judge(found, allowed)
 
     return check

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from scalegrad._extras import need
+from scalegrad.cli.complete import Device, Dtype, Trust
 from scalegrad.cli.progress import bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
@@ -42,9 +43,6 @@ Samples = Annotated[
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the figures as JSON as well.")]
 Seed = Annotated[int, typer.Option(help="Of sampled texts, and of the draw of IMDB reviews.")]
 Batch = Annotated[str, typer.Option(help="Chunks or prefixes at a time, or auto: what fits into memory.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, …")]
-Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
-Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Execute code that comes with the model.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Make texts anew that were made with other settings.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 

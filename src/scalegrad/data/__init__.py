@@ -10,17 +10,23 @@
 
 from scalegrad.data.blocks import completion_blocks, encode_corpus, language_modelling_chunks
 from scalegrad.data.corpora import imdb, ptb
-from scalegrad.data.embedded import gpt2_tokenizer, wikitext2, wikitext103
+from scalegrad.data.embedded import gpt2_tokenizer, scitldr, wikitext2, wikitext103
+from scalegrad.data.pairs import Pair, read_pairs
 from scalegrad.data.readers import read_texts
+from scalegrad.data.sentences import sentences
 
 __all__ = [
+    "Pair",
     "completion_blocks",
     "encode_corpus",
     "gpt2_tokenizer",
     "imdb",
     "language_modelling_chunks",
     "ptb",
+    "read_pairs",
     "read_texts",
+    "scitldr",
+    "sentences",
     "wikitext2",
     "wikitext103",
 ]

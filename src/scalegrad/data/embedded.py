@@ -1,4 +1,4 @@
-"""What ships inside the package: WikiText-103 valid and test, WikiText-2 train, GPT-2's byte-pair vocabulary.
+"""What ships inside the package: WikiText-103 valid and test, WikiText-2 train, SciTLDR, GPT-2's byte-pair vocabulary.
 
 The files lie compressed in `files/`, with their licences in `files/LICENSES.md`. Each is checked against the SHA-256
 of its uncompressed content when it is read, so a damaged installation says so instead of giving other numbers.
@@ -13,12 +13,16 @@ from importlib.resources import files
 from typing import Any
 
 from scalegrad._extras import need
+from scalegrad.data.pairs import Pair
 
 # SHA-256 of the uncompressed bytes; those of GPT-2's two files are the ones tiktoken also holds them to.
 _SHA256 = {
     "wikitext-103.test": "56db52eb157b1ab5c89646eef70510c1eca6e12a3bfdb99f0d6b05b4eacb75b9",
     "wikitext-103.valid": "9aee9f52d6e77de6c7751fc5e7c44287db3ec0eaf15477098acc6b93c1c4250b",
     "wikitext-2.train": "728c77e87e176af4730f9a80fc6008bcaff421a7202c1c048877c0eec3685f89",
+    "scitldr.train.jsonl": "6b8f5737167c8b326732419bbbc6edb43fe2ed524e80e140139fb9f2fd728326",
+    "scitldr.validation.jsonl": "90f6c19e1082de686708fa9279900a889fdf847457cf1136465a36cbe29d5e9e",
+    "scitldr.test.jsonl": "d80101ed7f5c3f204f07a4a7d3c02b7aee3363683e767b06d6e4c9ebe5c31fe3",
     "gpt2-vocab.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
     "gpt2-merges.txt": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
 }
@@ -48,6 +52,23 @@ def wikitext2() -> str:
     (36718, 2051910)
     """
     return _embedded("wikitext-2.train")
+
+
+def scitldr(split: str) -> list[Pair]:
+    """SciTLDR: abstracts of 3,229 papers, by sentence, with one-sentence summaries ("train", "validation", "test").
+
+    A paper of the training set has one summary, of the others up to several: the author's and those of readers.
+
+    >>> pairs = scitldr("test")
+    >>> len(pairs), pairs[0].references[0][:60]
+    (618, 'FearNet is a memory efficient neural-network, inspired by me')
+    >>> len(scitldr("train")), len(scitldr("validation"))
+    (1992, 619)
+    """
+    if split not in ("train", "validation", "test"):
+        raise ValueError(f'split is {split!r}; SciTLDR is embedded as "train", "validation" and "test"')
+    rows = [json.loads(line) for line in _embedded(f"scitldr.{split}.jsonl").splitlines()]
+    return [Pair(row["id"], tuple(row["source"]), tuple(row["references"])) for row in rows]
 
 
 def gpt2_tokenizer() -> Any:

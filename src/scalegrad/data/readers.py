@@ -84,7 +84,7 @@ def _read(
     source: str | Path, name: str, kind: str, field: str | None, separator: str, progress: Callable[[int], None] | None
 ) -> Iterator[str]:
     empty = True
-    with _opened(source, name) as (stream, position):
+    with opened(source, name) as (stream, position):
         lines = _lines(stream, name, position, progress)
         if kind == "jsonl":
             texts = _from_jsonl(lines, name, field)
@@ -100,7 +100,7 @@ def _read(
 
 
 @contextlib.contextmanager
-def _opened(source: str | Path, name: str) -> Iterator[tuple[IO[bytes], Callable[[], int] | None]]:
+def opened(source: str | Path, name: str) -> Iterator[tuple[IO[bytes], Callable[[], int] | None]]:
     """The decompressed stream, and a function that tells how many bytes of the file on disk were read."""
     if str(source) == "-":
         yield sys.stdin.buffer, None

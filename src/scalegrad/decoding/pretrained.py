@@ -38,7 +38,18 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
     if info["missing_keys"]:
         some = ", ".join(sorted(info["missing_keys"])[:3])
         raise ValueError(f"model: {name} lacks {len(info['missing_keys'])} weights a language model needs ({some}, …)")
+    if "gguf_file" in options:
+        _forget_quantisation(model)
     return model.to(place).eval(), tokenizer
+
+
+def _forget_quantisation(model: Any) -> None:
+    """De-quantised weights are weights like any other; the library goes on calling the model quantised."""
+    quantizer = getattr(model, "hf_quantizer", None)
+    if quantizer is not None:
+        quantizer.remove_quantization_config(model)
+    for module in model.modules():
+        getattr(module, "config", model.config).__dict__.pop("_is_quantized", None)
 
 
 def load_tokenizer(name: str, trust_remote_code: bool = False) -> Any:

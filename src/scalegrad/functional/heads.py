@@ -90,11 +90,14 @@ class LinearHead:
     hidden: Tensor
     weight: Tensor
     bias: Tensor | None
+    accum_dtype: torch.dtype | None = None
     name = "hidden"
 
     def __post_init__(self) -> None:
         check_floating("hidden", self.hidden, at_least=2)
         check_floating("weight", self.weight, at_least=2)
+        if self.accum_dtype not in (None, torch.float32):
+            raise ValueError(f"accum_dtype must be None or torch.float32, not {self.accum_dtype!r}")
         width = self.hidden.shape[-1]
         if width == 0:
             raise ValueError(f"hidden must have at least one feature, not the shape {list(self.hidden.shape)}")
@@ -111,14 +114,14 @@ class LinearHead:
                 )
 
     @staticmethod
-    def of(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> LinearHead:
+    def of(hidden: Tensor, weight: Tensor, bias: Tensor | None, accum_dtype: torch.dtype | None = None) -> LinearHead:
         """Checked, and cast as a linear layer would cast under autocast."""
-        head = LinearHead(hidden, weight, bias)
+        head = LinearHead(hidden, weight, bias, accum_dtype)
         device = hidden.device.type
         if torch.is_autocast_enabled(device):
             dtype = torch.get_autocast_dtype(device)
             bias = None if bias is None else _cast(bias, dtype)
-            head = LinearHead(_cast(hidden, dtype), _cast(weight, dtype), bias)
+            head = LinearHead(_cast(hidden, dtype), _cast(weight, dtype), bias, accum_dtype)
         for name, value in (("weight", head.weight), ("bias", head.bias)):
             if value is not None and value.dtype != head.hidden.dtype:
                 raise ValueError(f"{name} is {value.dtype} and hidden {head.hidden.dtype}: they must be of one dtype")
@@ -144,7 +147,7 @@ class LinearHead:
 
     def run(self, call: Call, impl: str) -> Losses:
         flat = self.hidden.reshape(-1, self.hidden.shape[-1])
-        return dispatch.from_linear(flat, self.weight, self.bias, call, impl)
+        return dispatch.from_linear(flat, self.weight, self.bias, call, impl, wide=self.accum_dtype is not None)
 
     def statistics(
         self, discourage: TokenSet, history: History, targets: Tensor, objective: Objective

@@ -55,11 +55,13 @@ def read_sequences(
 
     count, steps = shape[:-1].numel(), shape[-1]  # said outright: −1 is ambiguous when there are no steps
     rows = targets.reshape(count, steps).long()
-    rows = torch.where(rows == ignore_index, -1, rows).clamp(min=-1)
+    if ignore_index >= 0:
+        rows = torch.where(rows == ignore_index, -1, rows)
+    rows = rows.clamp(min=-1)
     start = None if segments is None else History.starts(segments.reshape(count, steps))
     if context is None:
-        arrivals = torch.full_like(rows, -1)
-        arrivals[:, 1:] = rows[:, :-1]  # a target counts from the step after it
+        arrivals = rows.roll(1, 1)  # a target counts from the step after it
+        arrivals[:, :1] = -1
         if start is not None:
             arrivals = torch.where(start == torch.arange(steps, device=device), -1, arrivals)
     else:

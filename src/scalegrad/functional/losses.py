@@ -119,6 +119,7 @@ def linear_scale_grad(
     source: Tensor | None = None,
     segments: Tensor | None = None,
     num_items: int | Tensor | None = None,
+    accum_dtype: torch.dtype | None = None,
     **options: Unpack[OptionArguments],
 ) -> Loss:
     """`scale_grad(F.linear(hidden, weight, bias), targets, gamma)`, the [N, V] logits never whole in memory.
@@ -128,6 +129,8 @@ def linear_scale_grad(
         weight: [V, D] of the output layer; tied embeddings are fine.
         targets: [..., T] token ids. The rest as for `scale_grad`.
         bias: [V] of the output layer.
+        accum_dtype: in which the parts of the weight's gradient are summed. None: float32, but on a GPU's kernels the
+            weight's own, which errs by up to twice what plain torch does and costs no memory; torch.float32: always.
 
     >>> import torch
     >>> hidden, head = torch.eye(4)[None, :3], torch.zeros(4, 4)
@@ -135,7 +138,7 @@ def linear_scale_grad(
     tensor(4.0943)
     """
     batch = Batch(targets, context, source, segments, num_items)
-    return scale_grad_loss(LinearHead.of(hidden, weight, bias), batch, gamma, Options.of(options))
+    return scale_grad_loss(LinearHead.of(hidden, weight, bias, accum_dtype), batch, gamma, Options.of(options))
 
 
 def linear_unlikelihood(
@@ -149,6 +152,7 @@ def linear_unlikelihood(
     source: Tensor | None = None,
     segments: Tensor | None = None,
     num_items: int | Tensor | None = None,
+    accum_dtype: torch.dtype | None = None,
     **options: Unpack[OptionArguments],
 ) -> Loss:
     """`unlikelihood(F.linear(hidden, weight, bias), targets, alpha)`, the [N, V] logits never whole in memory.
@@ -159,7 +163,7 @@ def linear_unlikelihood(
     tensor(4.7342)
     """
     batch = Batch(targets, context, source, segments, num_items)
-    return unlikelihood_loss(LinearHead.of(hidden, weight, bias), batch, alpha, Options.of(options))
+    return unlikelihood_loss(LinearHead.of(hidden, weight, bias, accum_dtype), batch, alpha, Options.of(options))
 
 
 # ---- what the four have in common, for `nn` too ----------------------------------------------------------------------
@@ -249,7 +253,7 @@ def _reduce(
     options: Options,
 ) -> Loss:
     dtype, kept = arithmetic_dtype(head.values.dtype), sequences.kept
-    weight = _row_weight(kept.to(dtype), num_items, options.reduction, _looks(head, options))
+    weight = _row_weight(kept, dtype, num_items, options.reduction, _looks(head, options))
     # A float16 gradient divided by the number of items vanishes before a GradScaler's factor can reach it: then the
     # rows are weighed outside, and the backward pass scales each by both at once.
     total = options.reduction != "none" and head.values.dtype != torch.float16
@@ -264,10 +268,12 @@ def _reduce(
     return loss, Parts(*(part.detach().view(sequences.shape) for part in out[1:]))
 
 
-def _row_weight(weight: Tensor, num_items: float | Tensor | None, reduction: str, look: bool) -> Tensor:
-    """[N] what each row counts for: 1, or 1/number of items; 0 where ignored, as in `weight`."""
+def _row_weight(
+    kept: Tensor, dtype: torch.dtype, num_items: float | Tensor | None, reduction: str, look: bool
+) -> Tensor:
+    """[N] what each row counts for: 1, or 1/number of items; 0 where it is not `kept`."""
     if num_items is None:
-        return weight / weight.sum().clamp(min=1) if reduction == "mean" else weight
+        return kept / kept.sum(dtype=dtype).clamp_(min=1) if reduction == "mean" else kept.to(dtype)
     if reduction != "mean":
         raise ValueError(
             f"num_items is what reduction='mean' divides by; it has no meaning with reduction={reduction!r}"
@@ -276,8 +282,8 @@ def _row_weight(weight: Tensor, num_items: float | Tensor | None, reduction: str
         if num_items.dim() != 0:
             raise ValueError(f"num_items must be a number or a 0-d tensor, not of shape {list(num_items.shape)}")
         if not look:
-            return weight / num_items.to(weight).clamp(min=1)
+            return kept / num_items.to(kept.device, dtype).clamp(min=1)
         num_items = num_items.item()
     if isinstance(num_items, bool) or not isinstance(num_items, (int, float)) or not 0 <= num_items < math.inf:
         raise ValueError(f"num_items must be a finite number from 0 or a 0-d tensor, not {num_items!r}")
-    return weight / max(num_items, 1)
+    return kept.to(dtype) / max(num_items, 1)

@@ -60,15 +60,14 @@ class Attachment:
         if self.detached or unlabelled or given.get("fused_lm_head"):
             self._refuse_other_losses()
             return self._run(given)
-        return_dict = given.pop("return_dict", None)
+        as_tuple = given.pop("return_dict", None) is False
         batch = self._batch(given)
         for name in ("labels", "shift_labels", "num_items_in_batch"):
             given.pop(name, None)
         if "use_cache" in self.names:
             given["use_cache"] = False  # with one, models let the documents of a packed row read each other
         outputs = self._objective(given, batch) if torch.is_grad_enabled() else self._nll(given, batch)
-        wants_dict = getattr(self.model.config, "return_dict", True) if return_dict is None else return_dict
-        return outputs if wants_dict else outputs.to_tuple()
+        return outputs.to_tuple() if as_tuple else outputs
 
     # ---- the three ways to run ---------------------------------------------------------------------------------------
 
@@ -92,7 +91,8 @@ class Attachment:
     def _nll(self, given: dict[str, Any], batch: Batch) -> Any:
         """Plain −log p, whatever the objective, with the logits."""
         outputs = self._run(given)
-        loss = ScaleGradLoss(1.0).on_head(LogitsHead(outputs.logits, False), batch)
+        logits = outputs.logits
+        loss = ScaleGradLoss(1.0).on_head(LogitsHead(logits, False), _moved(batch, logits.device))
         return _with(outputs, loss=loss)
 
     def _run(self, given: dict[str, Any]) -> Any:
@@ -135,6 +135,7 @@ class Attachment:
         return replace(self.loss.options, softcap=cap, logit_scale=scale, return_parts=True)
 
     def _on_head(self, head: LinearHead | LogitsHead, batch: Batch, options: Options) -> Tensor:
+        batch = _moved(batch, head.values.device)
         loss, parts = self.loss.on_head(head, batch, options)
         tokens = (batch.targets != options.ignore_index).sum()
         some = tokens.clamp(min=1)
@@ -171,26 +172,33 @@ class Attachment:
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _look(self, given: dict[str, Any]) -> None:
-        """One forward pass without gradients: how does the model use its output layer?"""
+        """How does the model use its output layer? Its first training step finds out."""
         layer = self.model.get_output_embeddings()
-        problem = None if is_plain(layer) else f"its output layer is a {type(layer).__name__} with a forward of its own"
-        if problem is None:
+        if type(layer.__dict__.get("forward")) is OutputLayer:  # of a look that was interrupted
+            del layer.forward
+        problem = f"its output layer is a {type(layer).__name__} with a forward of its own"
+        if is_plain(layer):
             layer.forward = OutputLayer(self, layer)
-            self.request = request = _Request(self, None)
-            device = next(self.model.parameters()).device
-            with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
-                outputs = self._run(given)
-            if len(request.rows) != 1:
-                problem = f"it calls its output layer {len(request.rows)} times"
-            else:
-                self.finish = find_finish(self.model, request.rows[0], outputs.logits[0, 0])
-                problem = None if self.finish is not None else "it changes what its output layer gives in its own way"
-            if problem is not None:
+            problem = self._try(given)
+            if problem:
                 del layer.forward
-        self.fused = problem is None
-        if problem is not None:
+        self.fused = not problem
+        if problem:
             name = type(self.model).__name__
             warnings.warn(f"scalegrad: {name} trains from whole logits, which takes memory: {problem}", stacklevel=2)
+
+    def _try(self, given: dict[str, Any]) -> str:
+        """One forward pass without gradients and with one row of logits; what stands against fusing, or nothing."""
+        self.request = request = _Request(self, None)
+        device = next(self.model.parameters()).device
+        random = torch.random.fork_rng([device] if device.type == "cuda" else [])
+        with torch.no_grad(), random, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "None of the inputs have requires_grad")  # reentrant checkpoints
+            outputs = self._run(given)
+        if len(request.rows) != 1:
+            return f"it gives its output layer [batch, steps, width] {len(request.rows)} times"
+        self.finish = find_finish(self.model, request.rows[0], outputs.logits[0, 0])
+        return "" if self.finish is not None else "it changes what its output layer gives in its own way"
 
     def _refuse_other_losses(self) -> None:
         if self.model.training and torch.is_grad_enabled() and not self.detached:
@@ -222,6 +230,8 @@ class OutputLayer:
         request = self.attachment.request
         if request is None:
             return nn.Linear.forward(self.layer, input)
+        if request.batch is None and input.dim() != 3:
+            return nn.Linear.forward(self.layer, input)
         if request.batch is None:
             row = nn.Linear.forward(self.layer, input[:1, :1])
             request.rows.append(row[0, 0])
@@ -246,6 +256,11 @@ class Watch:
                 f"{type(trunk).__name__} was called directly, as TRL's fused output layer does, and the loss would be "
                 "another; use integrations.trl.ScaleGradSFTTrainer for TRL, or hf.detach(model)"
             )
+
+
+def _moved(batch: Batch, device: torch.device) -> Batch:
+    """Where the output layer is: a model spread over devices may have its labels on another."""
+    return batch._replace(**{key: x.to(device) for key, x in batch._asdict().items() if isinstance(x, Tensor)})
 
 
 def _with(outputs: Any, **changed: Any) -> Any:

@@ -49,14 +49,14 @@ def write_card(folder: Path, record: Mapping[str, Any]) -> None:
 class Saver:
     """Stands in `model.save_pretrained` while an objective is attached: saves as always, then adds to the card."""
 
-    def __init__(self, model: Any, config: Any) -> None:
+    def __init__(self, model: Any, attachment: Any) -> None:
         self.model = model
-        self.config = config
+        self.attachment = attachment
 
     def __call__(self, save_directory: Any, *args: Any, **kwargs: Any) -> Any:
         save = type(self.model).save_pretrained
         saved = save(self.model, save_directory, *args, **kwargs)
         named = inspect.signature(save).bind(self.model, save_directory, *args, **kwargs).arguments
-        if named.get("is_main_process", True):
-            write_card(Path(save_directory), self.config.scalegrad)
+        if named.get("is_main_process", True) and not self.attachment.detached:
+            write_card(Path(save_directory), self.attachment.model.config.scalegrad)
         return saved

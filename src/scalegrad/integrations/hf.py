@@ -99,7 +99,7 @@ def attach(model: Model, loss: TokenLoss, *, prompt: bool = False) -> Model:
     if trunk is not None:
         trunk.register_forward_pre_hook(Watch(attachment))
     inner.config.scalegrad = record(loss)
-    model.save_pretrained = Saver(model, inner.config)
+    model.save_pretrained = Saver(model, attachment)
     return model
 
 

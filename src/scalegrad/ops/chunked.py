@@ -35,8 +35,12 @@ def fill(
     members: Members,
     objective: Objective,
     wanted: tuple[bool, bool, bool],
+    wide: bool = True,
 ) -> tuple[Losses, HeadGrads]:
-    """Losses of `hidden @ weight.T + bias`, and the gradients wanted of (hidden, weight, bias)."""
+    """Losses of `hidden @ weight.T + bias`, and the gradients wanted of (hidden, weight, bias).
+
+    These are summed in float32 here, asked for (`wide`) or not.
+    """
     kept = _rows_with_target(rows.targets)
     if kept is not None:  # only the rows with a target cost anything
         part = Rows(*(column[kept] for column in rows))

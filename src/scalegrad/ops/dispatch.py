@@ -46,8 +46,10 @@ def from_logits(logits: Tensor, call: Call, impl: str, inplace: bool) -> Losses:
     return Losses(*out)
 
 
-def from_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None, call: Call, impl: str) -> Losses:
-    """`hidden` [N, D], `weight` [V, D], `bias` [V]."""
+def from_linear(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, call: Call, impl: str, *, wide: bool = False
+) -> Losses:
+    """`hidden` [N, D], `weight` [V, D], `bias` [V]. `wide`: sum the weight's gradient in float32."""
     name, members = _choose(call, impl, hidden, torch_impl="chunked", triton_impl="triton linear", known=LINEAR_IMPLS)
     if members is None:
         hidden = hidden.masked_fill(call.rows.targets[:, None] < 0, 0.0)  # 0 · NaN would reach the weight's gradient
@@ -57,7 +59,7 @@ def from_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None, call: Call,
     flat = fused.tensors(call.rows, members)
     with torch.autocast(hidden.device.type, enabled=False):
         out = fused.Linear.apply(  # type: ignore[no-untyped-call]
-            name, hidden, weight, bias, call.total, fused.settings(members, call.objective), *flat
+            name, hidden, weight, bias, call.total, wide, fused.settings(members, call.objective), *flat
         )
     return Losses(*out)
 

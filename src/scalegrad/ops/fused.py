@@ -118,15 +118,16 @@ def _linear_rows(
     softcap: float | None,
     logit_scale: float | None,
     wanted: list[bool],
+    wide: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     call = _unflatten(flat, complement, own_lines, objective, label_smoothing, softcap, logit_scale)
-    losses, grads = _implementation(impl).fill(hidden, weight, bias, *call, (wanted[0], wanted[1], wanted[2]))
+    losses, grads = _implementation(impl).fill(hidden, weight, bias, *call, (wanted[0], wanted[1], wanted[2]), wide)
     return *losses, *(hidden.new_empty(0) if grad is None else grad for grad in grads)
 
 
 @_linear_rows.register_fake
 def _(impl, hidden, weight, bias, flat, *settings, **named):  # type: ignore[no-untyped-def]
-    wanted = named["wanted"] if "wanted" in named else settings[-1]
+    wanted = named["wanted"] if "wanted" in named else settings[6]  # after those of `settings()`
     inputs = zip((hidden, weight, bias), wanted, strict=True)
     grads = [torch.empty_like(x) if want and x is not None else hidden.new_empty(0) for x, want in inputs]
     return *_fake_losses(hidden), *grads
@@ -219,13 +220,14 @@ class Linear(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor | None,
         total: bool,
+        wide: bool,
         settings: Settings,
         *flat: Tensor,
     ) -> Outputs:
         wanted = list(ctx.needs_input_grad[1:4])
-        ctx.impl, ctx.total, ctx.settings, ctx.wanted = impl, total, settings, wanted
+        ctx.impl, ctx.total, ctx.wide, ctx.settings, ctx.wanted = impl, total, wide, settings, wanted
         *columns, d_hidden, d_weight, d_bias = _linear_rows(
-            impl, hidden, weight, bias, list(flat), *settings, wanted if total else [False] * 3
+            impl, hidden, weight, bias, list(flat), *settings, wanted if total else [False] * 3, wide
         )
         # A row's own upstream gradient is not known yet: then the logits are made again in the backward pass.
         ctx.save_for_backward(*((d_hidden, d_weight, d_bias) if total else (hidden, weight, bias, *flat)))
@@ -244,11 +246,11 @@ class Linear(torch.autograd.Function):
             flat = [targets, strength, upstream.to(strength.dtype), *members]
             with torch.autocast(hidden.device.type, enabled=False):
                 *_losses, d_hidden, d_weight, d_bias = _linear_rows(
-                    ctx.impl, hidden, weight, bias, flat, *ctx.settings, ctx.wanted
+                    ctx.impl, hidden, weight, bias, flat, *ctx.settings, ctx.wanted, ctx.wide
                 )
             made = zip((d_hidden, d_weight, d_bias), ctx.wanted, strict=True)
             grads = [grad if want else None for grad, want in made]
-        return None, *grads, *[None] * 9
+        return None, *grads, *[None] * 10
 
 
 def _outputs(ctx: Any, losses: Losses, weight: Tensor | None) -> Outputs:

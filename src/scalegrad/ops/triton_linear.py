@@ -30,8 +30,13 @@ def fill(
     members: Members,
     objective: Objective,
     wanted: tuple[bool, bool, bool],
+    wide: bool = False,
 ) -> tuple[Losses, HeadGrads]:
-    """Losses of `hidden @ weight.T + bias`, and the gradients wanted of (hidden, weight, bias)."""
+    """Losses of `hidden @ weight.T + bias`, and the gradients wanted of (hidden, weight, bias).
+
+    The chunks' parts of the weight's gradient are summed in its own dtype, or in float32 (`wide`), which costs its
+    memory twice again.
+    """
     n, vocab = len(hidden), len(weight)
     if n == 0:
         losses = triton_logits.fill(hidden.new_empty(0, vocab), None, rows, members, objective)
@@ -45,11 +50,12 @@ def fill(
         head = F.pad(weight, (0, 0, 0, padding))
         head_bias = None if bias is None else F.pad(bias, (0, padding))
     d_hidden = torch.empty_like(hidden) if wanted[0] else None
-    d_weight = torch.empty_like(head) if wanted[1] else None
+    d_weight = torch.empty_like(head, dtype=torch.float32 if wide else head.dtype) if wanted[1] else None
     d_bias = torch.zeros(vocab, dtype=torch.float32, device=hidden.device) if wanted[2] else None
 
     size = _chunk_rows(n, len(head), hidden.element_size())
     buffer = torch.empty(min(size, n), len(head), dtype=hidden.dtype, device=hidden.device)
+    repeats = None if members.own_lines else triton_logits.repeats_of(members, objective, vocab)  # once for all chunks
     parts = []
     for a in range(0, n, size):
         h = hidden[a : a + size]
@@ -61,21 +67,30 @@ def fill(
         logits = chunk[:, :vocab]
         part = Rows(*(column[a : a + size] for column in rows))
         grad = logits if any(wanted) else None
-        parts.append(triton_logits.fill(logits, grad, part, members.take(slice(a, a + size)), objective))
+        parts.append(triton_logits.fill(logits, grad, part, members.take(slice(a, a + size)), objective, repeats))
         if d_hidden is not None:
             torch.mm(chunk, head, out=d_hidden[a : a + size])
-        if d_weight is not None and a == 0:
-            torch.mm(chunk.t(), h, out=d_weight)
-        elif d_weight is not None:
-            d_weight.addmm_(chunk.t(), h)  # summed in the weight's own dtype: in float32 it would cost its memory twice
+        if d_weight is not None:
+            _add_product(d_weight, chunk.t(), h, first=a == 0)
         if d_bias is not None:
             d_bias += logits.sum(0, dtype=torch.float32)
     losses = Losses(*(torch.cat(column) for column in zip(*parts, strict=True)))
     return losses, HeadGrads(
         d_hidden,
-        None if d_weight is None else d_weight[:vocab],
+        None if d_weight is None else d_weight[:vocab].to(weight.dtype),
         None if d_bias is None or bias is None else d_bias.to(bias.dtype),
     )
+
+
+def _add_product(total: Tensor, a: Tensor, b: Tensor, first: bool) -> None:
+    """total += a @ b, or total = a @ b: it is not set before."""
+    if total.dtype != a.dtype:
+        product = torch.mm(a, b)
+        total.copy_(product) if first else total.add_(product)
+    elif first:
+        torch.mm(a, b, out=total)
+    else:
+        total.addmm_(a, b)
 
 
 def _chunk_rows(n: int, vocab: int, element_size: int) -> int:

@@ -1,8 +1,6 @@
-"""The losses on a GPU: each row of logits is read from memory once, its gradient written once.
+"""The losses on a GPU: which kernel runs on a batch of logits, and how many rows a program takes.
 
-A program takes some rows, one after the other. It keeps one bit for each token, set while the token is discouraged,
-and changes only what differs from row to row. Each row is read for its sums and, from the cache, again to write its
-gradient, over the logits themselves where the caller allows it. Exponentials are powers of two: 2^(x·log₂e − c).
+A program takes one row, or some rows one after the other where it keeps bits from row to row.
 """
 
 from __future__ import annotations
@@ -15,312 +13,119 @@ import triton.language as tl
 from torch import Tensor
 
 from scalegrad.ops.rows import Losses, Objective, Rows
-from scalegrad.ops.triton_tiles import (
-    LIST,
-    LN2,
-    LOG2E,
-    LOWEST,
-    UNITS,
-    WIDTH,
-    bits_of,
-    first_change,
-    follow,
-    has_bit,
-    head_slope,
-    load_change,
-    load_row,
-    load_tile,
-    load_unit,
-    load_words,
-    skip_row,
-    store_unit,
-    through_head,
-)
+from scalegrad.ops.triton_bits import LIST
+from scalegrad.ops.triton_list import claimed_use, earlier_use
+from scalegrad.ops.triton_scale_grad import scale_grad_kernel
+from scalegrad.ops.triton_tiles import END, RAGGED, UNITS, WIDTH
 from scalegrad.ops.triton_unlikelihood import unlikelihood_kernel
 from scalegrad.sets import Members
 
 WARPS = 16
-REGS = 64  # of a thread, with a set: more would leave fewer rows at work
-ROWS = 16  # a program's; its bits then take 1/256 of the logits' memory in half precision
-MOST_LISTED = 2048  # places of a list up to which unlikelihood writes down its distinct tokens and looks at them alone
+REGISTERS = 64  # of a thread: more would leave fewer rows at work
+MOST_LISTED = 4096  # places of a list that are held as a list, beside the row; longer ones as bits
+ROWS, MOST_ROWS = 16, 64  # of a program that keeps bits; they take at most 1/256 of half-precision logits
+SCALED, SCALING_PROGRAMS = 8192, 1024  # elements that a program of `scale_` takes at a time, and how many programs
 
 
-@triton.jit
-def _add_unit(
-    x, c, mass, seen_sum, plain, word, unit,
-    SET: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
-    e = tl.exp2(tl.fma(x, LOG2E, -c))
-    mass += tl.sum(e, 1, keep_dims=True)
-    if SET:
-        on = tl.where(bits_of(word, unit, WIDTH), 0.0 if COMPLEMENT else e, e if COMPLEMENT else 0.0)
-        seen_sum += tl.sum(on, 1, keep_dims=True)
-    if SMOOTH:
-        plain += tl.sum(tl.where(x == LOWEST, 0.0, x), 1, keep_dims=True)
-    return mass, seen_sum, plain
+def fill(
+    logits: Tensor,
+    grad: Tensor | None,
+    rows: Rows,
+    members: Members,
+    objective: Objective,
+    repeats: Tensor | None = None,
+) -> Losses:
+    """Losses of all rows; their gradient, scaled by `rows.weight`, goes to `grad`, which may be `logits` itself.
 
-
-@triton.jit
-def _add_tile(
-    row, words, i, lead, V, c, mass, seen_sum, plain,
-    EDGE: tl.constexpr, SET: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr,
-    SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
-    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
-):  # fmt: skip
-    """Add a tile to each thread's sums, which are relative to its own running maximum 2^c."""
-    UNIT: tl.constexpr = G * WIDTH
-    at = i * (UNIT * UNITS)
-    word = load_words(words, i, G) if SET else 0
-    x0, x1, x2, x3 = load_tile(row, at, lead, V, True, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    top = tl.max(tl.maximum(tl.maximum(x0, x1), tl.maximum(x2, x3)), 1, keep_dims=True)
-    higher = tl.maximum(c, top * LOG2E)
-    fade = tl.exp2(c - higher)
-    c, mass, seen_sum = higher, mass * fade, seen_sum * fade
-    mass, seen_sum, plain = _add_unit(x0, c, mass, seen_sum, plain, word, 0, SET, COMPLEMENT, SMOOTH, WIDTH)
-    mass, seen_sum, plain = _add_unit(x1, c, mass, seen_sum, plain, word, 1, SET, COMPLEMENT, SMOOTH, WIDTH)
-    mass, seen_sum, plain = _add_unit(x2, c, mass, seen_sum, plain, word, 2, SET, COMPLEMENT, SMOOTH, WIDTH)
-    mass, seen_sum, plain = _add_unit(x3, c, mass, seen_sum, plain, word, 3, SET, COMPLEMENT, SMOOTH, WIDTH)
-    return c, mass, seen_sum, plain
-
-
-@triton.jit
-def _add_tail(
-    row, words, at, tile, lead, V, c, mass, seen_sum, plain,
-    SET: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
-    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
-):  # fmt: skip
-    """The same for one unit of the last tile, which the row fills only in part."""
-    word = load_words(words, tile, G) if SET else 0
-    x = load_unit(row, at, lead, V, True, True, SOFTCAP, SCALE, G, WIDTH)
-    higher = tl.maximum(c, tl.max(x, 1, keep_dims=True) * LOG2E)
-    fade = tl.exp2(c - higher)
-    unit = (at // (G * WIDTH)) % UNITS
-    mass, seen_sum, plain = _add_unit(
-        x, higher, mass * fade, seen_sum * fade, plain, word, unit, SET, COMPLEMENT, SMOOTH, WIDTH
-    )
-    return higher, mass, seen_sum, plain
-
-
-@triton.jit
-def _write_unit(
-    row, at, lead, V, x, c, word, unit, on_list, off_list, floor,
-    EDGE: tl.constexpr, SET: tl.constexpr, SMOOTH: tl.constexpr,
-    SOFTCAP: tl.constexpr, SCALE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
-    factor = tl.where(bits_of(word, unit, WIDTH), on_list, off_list) if SET else off_list
-    g = tl.exp2(tl.fma(x, LOG2E, -c)) * factor
-    if SMOOTH:
-        g -= floor
-    store_unit(row, at, lead, V, head_slope(g, x, SOFTCAP, SCALE), EDGE, G, WIDTH)
-
-
-@triton.jit
-def _write_tile(
-    row, grad, words, i, lead, V, c, on, off, floor,
-    EDGE: tl.constexpr, SET: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
-    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
-):  # fmt: skip
-    """Eq. 6 away from the target: p̃ − ε/V, scaled by the row's weight."""
-    UNIT: tl.constexpr = G * WIDTH
-    at = i * (UNIT * UNITS)
-    word = load_words(words, i, G) if SET else 0
-    x0, x1, x2, x3 = load_tile(row, at, lead, V, False, EDGE, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(grad, at, lead, V, x0, c, word, 0, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(grad, at + UNIT, lead, V, x1, c, word, 1, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH)
-    _write_unit(
-        grad, at + 2 * UNIT, lead, V, x2, c, word, 2, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH
-    )
-    _write_unit(
-        grad, at + 3 * UNIT, lead, V, x3, c, word, 3, on, off, floor, EDGE, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH
-    )
-
-
-@triton.jit
-def _scale_grad_kernel(
-    logits, grad, stride, N, V, words_each,
-    targets, strength, weight,
-    ids, ids_stride, line, begin, end, words,
-    out_loss, out_nll, out_mass, out_seen,
-    smoothing,
-    SET: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr,
-    SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
-    ROWS: tl.constexpr, ALIKE: tl.constexpr,
-    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr,
-):  # fmt: skip
-    """Eq. 4–6. ALIKE: every so many rows start at the same place of an aligned group; a program takes such rows."""
-    UNIT: tl.constexpr = G * WIDTH
-    TILE: tl.constexpr = UNIT * UNITS
-    program = tl.program_id(0)
-    first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
-    words += program.to(tl.int64) * words_each
-    old_line, old_begin, old_end = -1, 0, 0
-    k, row_line, row_begin, row_end = load_row(first_row, N, targets, line, begin, end, SET)
-    change = load_change(ids, ids_stride, row_line, row_begin, row_end, LIST) if SET else 0
-    for r in tl.range(ROWS, disable_licm=True):  # hoisted invariants would cost registers, and these the rows at work
-        n = first_row + r * ALIKE
-        base = n.to(tl.int64) * stride
-        row = logits + (base // WIDTH) * WIDTH
-        grad_row = grad + (base // WIDTH) * WIDTH
-        lead = (base % WIDTH).to(tl.int32)
-        full = (lead + V) // TILE  # tiles that the row fills to the end
-        next_k, next_line, next_begin, next_end = load_row(n + ALIKE, N, targets, line, begin, end, SET)
-        if k == -1:  # ignored
-            skip_row(out_loss + n, out_nll + n, out_mass + n, out_seen + n, grad_row, lead, V, GRAD, G, WIDTH)
-        if k >= 0:
-            target_listed = False
-            if SET:
-                follow(
-                    words, words, tl.full([], 0, tl.int32), ids, ids_stride, lead, row_line, row_begin, row_end,
-                    old_line, old_begin, old_end, change, False, G, WIDTH, UNITS, LIST,
-                )  # fmt: skip
-                old_line, old_begin, old_end = row_line, row_begin, row_end
-                target_listed = has_bit(words, k + lead, G, WIDTH, UNITS)
-            gamma = tl.load(strength + n)
-            x_k = through_head(tl.load(row + lead + k), SOFTCAP, SCALE)
-
-            # Each thread sums over its columns, relative to its own running maximum 2^c.
-            c = tl.full([G, 1], LOWEST, tl.float32)
-            mass = tl.zeros([G, 1], tl.float32)
-            seen_sum, plain = mass, mass
-            if full > 0:
-                c, mass, seen_sum, plain = _add_tile(
-                    row, words, 0, lead, V, c, mass, seen_sum, plain,
-                    True, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                )  # fmt: skip
-            for i in range(1, full):
-                c, mass, seen_sum, plain = _add_tile(
-                    row, words, i, lead, V, c, mass, seen_sum, plain,
-                    False, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                )  # fmt: skip
-            for at in range(full * TILE, lead + V, UNIT):
-                c, mass, seen_sum, plain = _add_tail(
-                    row, words, at, full, lead, V, c, mass, seen_sum, plain,
-                    SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                )  # fmt: skip
-            if SET:
-                first = first_change(next_line, next_begin, next_end, old_line, old_begin, old_end)
-                change = load_change(ids, ids_stride, next_line, first, next_end, LIST)
-            highest = tl.max(c)
-            fade = tl.exp2(c - highest)
-            all_mass = tl.sum(mass * fade)
-            seen_mass = tl.sum(seen_sum * fade)
-
-            # Eq. 4: novel tokens count γ times, discouraged ones once.
-            seen = target_listed
-            list_scale, rest_scale = 1.0, gamma
-            if COMPLEMENT:
-                seen = target_listed == 0
-                list_scale, rest_scale = gamma, 1.0
-            novel_mass = all_mass - seen_mass
-            novel_mass = tl.where(novel_mass < 0, 0.0, novel_mass)  # by rounding alone; a maximum would hide NaN
-            total = seen_mass + gamma * novel_mass
-            k_scale = tl.where(seen, 1.0, gamma)
-            to_target = -tl.fma(x_k, LOG2E, -highest)  # how far the target stands below the top, in powers of two
-            loss = (to_target + tl.log2(total) - tl.log2(k_scale)) * LN2
-            if SMOOTH:
-                count = tl.zeros([G, 1], tl.int32)
-                if SET:
-                    for i in range(full + 1):
-                        word = load_words(words, i, G)
-                        count += tl.sum((word >> tl.arange(0, 32)[None, :]) & 1, 1, keep_dims=True)
-                share = tl.sum(count) / V
-                novel = share if COMPLEMENT else 1 - share
-                to_mean = -tl.fma(tl.sum(plain) / V, LOG2E, -highest)
-                uniform = (to_mean + tl.log2(total) - novel * tl.log2(gamma)) * LN2
-                loss = (1 - smoothing) * loss + smoothing * uniform
-            tl.store(out_loss + n, loss)
-            tl.store(out_nll + n, (to_target + tl.log2(all_mass)) * LN2)
-            tl.store(out_mass + n, seen_mass / all_mass)
-            tl.store(out_seen + n, seen)
-
-            if GRAD:  # Eq. 6: p̃ − q
-                w = tl.load(weight + n)
-                on = list_scale / total * w
-                off = rest_scale / total * w
-                floor = smoothing / V * w
-                for at in range(full * TILE, lead + V, UNIT):
-                    word = load_words(words, full, G) if SET else 0
-                    x = load_unit(row, at, lead, V, False, True, SOFTCAP, SCALE, G, WIDTH)
-                    _write_unit(
-                        grad_row, at, lead, V, x, highest, word, (at // UNIT) % UNITS, on, off, floor,
-                        True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
-                    )  # fmt: skip
-                for i in range(1, full):  # backwards: what was read last is still near
-                    _write_tile(
-                        row, grad_row, words, full - i, lead, V, highest, on, off, floor,
-                        False, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                    )  # fmt: skip
-                if full > 0:
-                    _write_tile(
-                        row, grad_row, words, 0, lead, V, highest, on, off, floor,
-                        True, SET, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
-                    )  # fmt: skip
-                tl.debug_barrier()  # the target's gradient is made once, in float32, over what its unit wrote
-                g_k = tl.exp2(-to_target) * (k_scale / total * w) - (1 - smoothing) * w
-                if SMOOTH:
-                    g_k -= floor
-                tl.store(grad_row + lead + k, head_slope(g_k, x_k, SOFTCAP, SCALE).to(grad.dtype.element_ty))
-        elif SET:
-            first = first_change(next_line, next_begin, next_end, old_line, old_begin, old_end)
-            change = load_change(ids, ids_stride, next_line, first, next_end, LIST)
-        k, row_line, row_begin, row_end = next_k, next_line, next_begin, next_end
-
-
-def fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, objective: Objective) -> Losses:
-    """Losses of all rows; their gradient, scaled by `rows.weight`, goes to `grad`, which may be `logits` itself."""
+    `repeats`: what `repeats_of` says of these members; made here where not given.
+    """
     with torch.cuda.device_of(logits):  # kernels start on the current device
-        return _fill(logits, grad, rows, members, objective)
+        return _fill(logits, grad, rows, members, objective, repeats)
 
 
-def _fill(logits: Tensor, grad: Tensor | None, rows: Rows, members: Members, objective: Objective) -> Losses:
+def repeats_of(members: Members, objective: Objective, vocab: int) -> Tensor | None:
+    """[L, W] which places of the lists repeat an id (see `triton_list`); None where they are not walked as lists."""
+    if not _as_list(members, objective):
+        return None
+    with torch.cuda.device_of(members.ids):
+        ids = members.ids.contiguous()
+        return claimed_use(ids, vocab) if members.own_lines else earlier_use(ids)
+
+
+def _fill(
+    logits: Tensor,
+    grad: Tensor | None,
+    rows: Rows,
+    members: Members,
+    objective: Objective,
+    repeats: Tensor | None,
+) -> Losses:
     n, vocab = logits.shape
     if not _can_walk(logits, grad):
         aligned = logits.clone(memory_format=torch.contiguous_format)
-        losses = _fill(aligned, None if grad is None else aligned, rows, members, objective)
+        losses = _fill(aligned, None if grad is None else aligned, rows, members, objective, repeats)
         if grad is not None:
             grad.copy_(aligned)
         return losses
-    stride = logits.stride(0) if n > 1 else vocab
-    has_set = members.ids.shape[1] > 0
-    if not has_set:  # nothing is discouraged, or all is: cross-entropy
-        rows = rows._replace(strength=torch.ones_like(rows.strength))
-    alike = WIDTH // math.gcd(stride, WIDTH)
-    rows_each = ROWS if has_set else 1
-    programs = triton.cdiv(n, rows_each * alike) * alike
-    group = 32 * WARPS
-    words_each = ((vocab + WIDTH - 1) // (group * WIDTH * UNITS) + 1) * group
-    words = torch.zeros(programs * words_each if has_set else 1, dtype=torch.int32, device=logits.device)
     loss, nll, mass = (torch.empty(n, dtype=torch.float32, device=logits.device) for _ in range(3))
     out = Losses(loss, nll, mass, torch.empty(n, dtype=torch.bool, device=logits.device))
     if n == 0:
         return out
+    # Nothing is discouraged without a list, or everything: both are cross-entropy.
+    has_set = members.ids.shape[1] > 0
+    listed = _as_list(members, objective)
+    has_bits = has_set and not listed
+
+    group, stride = 32 * WARPS, logits.stride(0) if n > 1 else vocab
+    unit, tile = group * WIDTH, group * WIDTH * UNITS
+    alike = WIDTH // math.gcd(stride, WIDTH)
+    rows_each = _rows_each(n, members.ids.shape[1]) if has_bits else 1
+    programs = triton.cdiv(n, rows_each * alike) * alike
+    words_each = ((vocab + WIDTH - 1) // tile + 1) * group
     ids = members.ids.contiguous()
+    repeats = repeats_of(members, objective, vocab) if repeats is None else repeats
+    words = torch.zeros(programs * words_each, dtype=torch.int32, device=logits.device) if has_bits else ids
+    held = logits.untyped_storage().nbytes() // logits.element_size() - logits.storage_offset()
+    last_room = min(held - (n - 1) * stride // WIDTH * WIDTH, 1 << 30)
     tensors = (
-        logits, logits if grad is None else grad, stride, n, vocab, words_each,
+        logits, logits if grad is None else grad, stride, n, vocab, last_room, words_each,
         *(column.contiguous() for column in rows),
         ids, ids.stride(0), members.line.contiguous(), members.begin.contiguous(), members.end.contiguous(), words,
+        ids if repeats is None else repeats,
     )  # fmt: skip
     constants = {
         "SMOOTH": objective.label_smoothing > 0, "GRAD": grad is not None,
         "SOFTCAP": objective.softcap or 0.0, "SCALE": objective.logit_scale or 1.0,
         "ROWS": rows_each, "ALIKE": alike, "G": group, "WIDTH": WIDTH, "UNITS": UNITS, "LIST": LIST,
-        "num_warps": WARPS,
+        "LISTED": listed, "MOST": triton.next_power_of_2(ids.shape[1]) if listed else 1,
+        "LAST": RAGGED if vocab % WIDTH or stride % WIDTH else END, "num_warps": WARPS, "maxnreg": REGISTERS,
     }  # fmt: skip
-    if has_set:
-        constants["maxnreg"] = REGS
     if objective.name == "unlikelihood" and has_set:
-        most = triton.next_power_of_2(ids.shape[1])
-        listed = most <= MOST_LISTED
-        listing = torch.empty(programs * most if listed else 1, dtype=torch.int32, device=logits.device)
-        constants |= {"LISTED": listed, "MOST": most if listed else 1}
-        unlikelihood_kernel[(programs,)](*tensors, listing, *out, objective.label_smoothing, **constants)
+        unlikelihood_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     else:
-        constants |= {"SET": has_set, "COMPLEMENT": has_set and members.complement}
-        _scale_grad_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
+        constants |= {"SET": has_bits, "COMPLEMENT": has_set and members.complement}
+        # The registers have no room for a whole tail beside bits or a long list, nor for a tile of float32 throughout.
+        half = logits.element_size() == 2
+        constants["WHOLE_TAIL"] = vocab % tile > unit and half and not has_bits and ids.shape[1] <= 1024
+        constants["KEEP"] = int(half)
+        scale_grad_kernel[(programs,)](*tensors, *out, objective.label_smoothing, **constants)
     if not has_set and members.complement:
         out.seen_mass.copy_(rows.targets >= 0)
         out.target_seen.copy_(rows.targets >= 0)
     return out
+
+
+def _as_list(members: Members, objective: Objective) -> bool:
+    """Is the set walked as a short list, not as bits? Where every row has its own list, repetitions are found by
+    claims whose winner is up to the device: only for unlikelihood, which the bits would cost another reading."""
+    short = 0 < members.ids.shape[1] <= MOST_LISTED and not members.complement
+    return short and (objective.name == "unlikelihood" or not members.own_lines)
+
+
+def _rows_each(n: int, width: int) -> int:
+    """Rows of a program that keeps bits. It sets those of its first row one by one, up to `width` of them: the longer
+    that may take, the more rows share it, as long as there are programs enough for every multiprocessor."""
+    return int(triton.next_power_of_2(max(ROWS, min(MOST_ROWS, width // 512, n // 512))))
 
 
 def _can_walk(logits: Tensor, grad: Tensor | None) -> bool:
@@ -335,17 +140,13 @@ def _can_walk(logits: Tensor, grad: Tensor | None) -> bool:
 
 
 @triton.jit
-def _scale_kernel(grad, factor, total, columns, PER_ROW: tl.constexpr, BLOCK: tl.constexpr):
+def _scale_kernel(grad, factor, total, blocks, columns, PER_ROW: tl.constexpr, BLOCK: tl.constexpr):
     """Multiply in place; where the one factor is 1, which the device alone knows, do nothing."""
-    start = tl.program_id(0).to(tl.int64) * BLOCK
-    at = start + tl.arange(0, BLOCK)
-    if PER_ROW:
-        by = tl.load(factor + at // columns, mask=at < total)
-        g = tl.load(grad + at, mask=at < total)
-        tl.store(grad + at, (g.to(tl.float32) * by).to(grad.dtype.element_ty), mask=at < total)
-    else:
-        by = tl.load(factor)
-        if by != 1.0:
+    first = tl.load(factor)
+    if PER_ROW | (first != 1.0):
+        for block in range(tl.program_id(0), blocks, tl.num_programs(0)):
+            at = tl.cast(block, tl.int64) * BLOCK + tl.arange(0, BLOCK)
+            by = tl.load(factor + at // columns, mask=at < total) if PER_ROW else first
             g = tl.load(grad + at, mask=at < total)
             tl.store(grad + at, (g.to(tl.float32) * by).to(grad.dtype.element_ty), mask=at < total)
 
@@ -353,9 +154,9 @@ def _scale_kernel(grad, factor, total, columns, PER_ROW: tl.constexpr, BLOCK: tl
 def scale_(grad: Tensor, factor: Tensor) -> Tensor:
     """`grad.mul_(factor)`, a number or one for each row, without a pass over the memory where the number is 1."""
     if grad.numel():
-        block = 8192
+        blocks, factor = triton.cdiv(grad.numel(), SCALED), factor.float().contiguous()
         with torch.cuda.device_of(grad):
-            _scale_kernel[(triton.cdiv(grad.numel(), block),)](
-                grad, factor.float().contiguous(), grad.numel(), grad.shape[-1], PER_ROW=factor.dim() > 0, BLOCK=block
+            _scale_kernel[(min(blocks, SCALING_PROGRAMS),)](
+                grad, factor, grad.numel(), blocks, grad.shape[-1], PER_ROW=factor.dim() > 0, BLOCK=SCALED
             )
     return grad

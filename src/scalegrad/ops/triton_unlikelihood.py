@@ -9,21 +9,17 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from scalegrad.ops.triton_bits import bits_of, first_change, flip, follow, has_bit, load_tokens, load_words
+from scalegrad.ops.triton_list import load_list
 from scalegrad.ops.triton_tiles import (
+    INNER,
     LN2,
     LOG2E,
     LOWEST,
-    bits_of,
-    first_change,
-    follow,
-    has_bit,
+    START,
     head_slope,
-    load_change,
-    load_list,
     load_tile,
     load_unit,
-    load_words,
-    place_of,
     skip_row,
     store_unit,
     through_head,
@@ -48,14 +44,14 @@ def _rank_unit(x, at, peak, column, c2, others, plain, SMOOTH: tl.constexpr, G: 
 
 @triton.jit
 def _rank_tile(
-    row, tile, lead, V, peak, column, c2, others, plain,
+    row, tile, lead, V, room, peak, column, c2, others, plain,
     EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
     """Each thread's largest (peak, where it stands), its second largest (2^c2), and the sum of all but the largest."""
     UNIT: tl.constexpr = G * WIDTH
     at = tile * (UNIT * UNITS)
-    x0, x1, x2, x3 = load_tile(row, at, lead, V, True, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x0, x1, x2, x3 = load_tile(row, at, lead, V, room, True, EDGE, SOFTCAP, SCALE, G, WIDTH)
     peak, column, c2, others, plain = _rank_unit(x0, at, peak, column, c2, others, plain, SMOOTH, G, WIDTH)
     peak, column, c2, others, plain = _rank_unit(x1, at + UNIT, peak, column, c2, others, plain, SMOOTH, G, WIDTH)
     peak, column, c2, others, plain = _rank_unit(x2, at + 2 * UNIT, peak, column, c2, others, plain, SMOOTH, G, WIDTH)
@@ -80,13 +76,13 @@ def _negative_unit(x, word, c2, to_p, odds, log_rest, mass, unit, WIDTH: tl.cons
 
 @triton.jit
 def _negative_tile(
-    row, words, tile, lead, V, c2, to_p, odds, log_rest, mass,
+    row, words, tile, lead, V, room, c2, to_p, odds, log_rest, mass,
     EDGE: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
     """R, Σ log(1 − p) and Σ p over the negatives, all of which are at most ½ here."""
     word = load_words(words, tile, G)
-    x0, x1, x2, x3 = load_tile(row, tile * (G * WIDTH * UNITS), lead, V, True, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x0, x1, x2, x3 = load_tile(row, tile * (G * WIDTH * UNITS), lead, V, room, True, EDGE, SOFTCAP, SCALE, G, WIDTH)
     odds, log_rest, mass = _negative_unit(x0, word, c2, to_p, odds, log_rest, mass, 0, WIDTH)
     odds, log_rest, mass = _negative_unit(x1, word, c2, to_p, odds, log_rest, mass, 1, WIDTH)
     odds, log_rest, mass = _negative_unit(x2, word, c2, to_p, odds, log_rest, mass, 2, WIDTH)
@@ -112,7 +108,7 @@ def _write_unit(
 
 @triton.jit
 def _write_tile(
-    row, grad, words, tile, lead, V, c2, to_p, factor, push, floor,
+    row, grad, words, tile, lead, V, room, c2, to_p, factor, push, floor,
     DENSE: tl.constexpr, EDGE: tl.constexpr, SMOOTH: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
@@ -120,7 +116,7 @@ def _write_tile(
     UNIT: tl.constexpr = G * WIDTH
     at = tile * (UNIT * UNITS)
     word = load_words(words, tile, G) if DENSE else 0
-    x0, x1, x2, x3 = load_tile(row, at, lead, V, False, EDGE, SOFTCAP, SCALE, G, WIDTH)
+    x0, x1, x2, x3 = load_tile(row, at, lead, V, room, False, EDGE, SOFTCAP, SCALE, G, WIDTH)
     _write_unit(
         grad, at, lead, V, x0, word, 0, c2, to_p, factor, push, floor,
         DENSE, EDGE, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
@@ -139,27 +135,17 @@ def _write_tile(
     )  # fmt: skip
 
 
-@triton.jit
-def _flip(words, column, SET: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr):
-    """Set or clear the bit of one column."""
-    word, bit = place_of(column, G, WIDTH, UNITS)
-    mask = tl.full([], 1, tl.int32) << bit
-    old = tl.load(words + word, cache_modifier=".cg")
-    tl.debug_barrier()
-    tl.store(words + word, old | mask if SET else old & ~mask)
-    tl.debug_barrier()
-
-
-@triton.jit
+@triton.jit(do_not_specialize=["N", "last_room"])
 def unlikelihood_kernel(
-    logits, grad, stride, N, V, words_each,
+    logits, grad, stride, N, V, last_room, words_each,
     targets, strength, weight,
-    ids, ids_stride, line, begin, end, words, listing,
+    ids, ids_stride, line, begin, end, words, earlier,
     out_loss, out_nll, out_mass, out_seen,
     smoothing,
     LISTED: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
     ROWS: tl.constexpr, ALIKE: tl.constexpr,
-    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, LIST: tl.constexpr, MOST: tl.constexpr,
+    G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
+    LIST: tl.constexpr, MOST: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
     """Eq. 2 and 7. The program's rows and bits are as in the ScaleGrad kernel."""
     UNIT: tl.constexpr = G * WIDTH
@@ -167,8 +153,6 @@ def unlikelihood_kernel(
     program = tl.program_id(0)
     first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
     words += program.to(tl.int64) * words_each
-    listing += program.to(tl.int64) * MOST
-    count = tl.full([], 0, tl.int32)
     old_line, old_begin, old_end = -1, 0, 0
     for r in tl.range(ROWS, disable_licm=True):
         n = first_row + r * ALIKE
@@ -177,23 +161,30 @@ def unlikelihood_kernel(
             row = logits + (base // WIDTH) * WIDTH
             grad_row = grad + (base // WIDTH) * WIDTH
             lead = (base % WIDTH).to(tl.int32)
+            room = tl.where(n == N - 1, last_room, 1 << 30)
             full = (lead + V) // TILE
-            k = tl.load(targets + n).to(tl.int32)
-            if k < 0:  # ignored
-                skip_row(out_loss + n, out_nll + n, out_mass + n, out_seen + n, grad_row, lead, V, GRAD, G, WIDTH)
+            k = tl.load(targets + n)
+            k = tl.where(k < V, k, -3).to(tl.int32)  # as in `load_row`
+            if k < 0:
+                skip_row(k, out_loss + n, out_nll + n, out_mass + n, out_seen + n, grad_row, lead, V, GRAD, G, WIDTH)
             else:
                 new_line = tl.load(line + n).to(tl.int32)
                 new_begin = tl.load(begin + n).to(tl.int32)
                 new_end = tl.load(end + n).to(tl.int32)
-                first = first_change(new_line, new_begin, new_end, old_line, old_begin, old_end)
-                change = load_change(ids, ids_stride, new_line, first, new_end, LIST)
-                count = follow(
-                    words, listing, count, ids, ids_stride, lead, new_line, new_begin, new_end,
-                    old_line, old_begin, old_end, change, LISTED, G, WIDTH, UNITS, LIST,
-                )  # fmt: skip
-                old_line, old_begin, old_end = new_line, new_begin, new_end
                 k_column = k + lead
-                k_seen = has_bit(words, k_column, G, WIDTH, UNITS)
+                if LISTED:
+                    token = load_list(ids, earlier, ids_stride, new_line, new_begin, new_end, V, MOST)
+                    x_list = through_head(tl.load(row + lead + token, mask=token >= 0, other=0.0), SOFTCAP, SCALE)
+                    k_seen = tl.max((token == k).to(tl.int32)) > 0
+                else:
+                    first = first_change(new_line, new_begin, new_end, old_line, old_begin, old_end)
+                    change = load_tokens(ids + new_line.to(tl.int64) * ids_stride, first, new_end, V, LIST)
+                    follow(
+                        words, ids, ids_stride, lead, V, new_line, new_begin, new_end,
+                        old_line, old_begin, old_end, change, G, WIDTH, UNITS, LIST,
+                    )  # fmt: skip
+                    old_line, old_begin, old_end = new_line, new_begin, new_end
+                    k_seen = has_bit(words, k_column, G, WIDTH, UNITS)
                 x_k = through_head(tl.load(row + k_column), SOFTCAP, SCALE)
                 alpha = tl.load(strength + n)
 
@@ -204,14 +195,16 @@ def unlikelihood_kernel(
                 c2, plain = peak, others
                 if full > 0:
                     peak, column, c2, others, plain = _rank_tile(
-                        row, 0, lead, V, peak, column, c2, others, plain, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
-                    )
+                        row, 0, lead, V, room, peak, column, c2, others, plain,
+                        START, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    )  # fmt: skip
                 for i in range(1, full):
                     peak, column, c2, others, plain = _rank_tile(
-                        row, i, lead, V, peak, column, c2, others, plain, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS
-                    )
+                        row, i, lead, V, room, peak, column, c2, others, plain,
+                        INNER, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                    )  # fmt: skip
                 for at in range(full * TILE, lead + V, UNIT):
-                    x = load_unit(row, at, lead, V, True, True, SOFTCAP, SCALE, G, WIDTH)
+                    x = load_unit(row, at, lead, V, room, True, LAST, SOFTCAP, SCALE, G, WIDTH)
                     peak, column, c2, others, plain = _rank_unit(
                         x, at, peak, column, c2, others, plain, SMOOTH, G, WIDTH
                     )
@@ -233,8 +226,6 @@ def unlikelihood_kernel(
 
                 # The negatives are C without the target; the top is counted apart.
                 if LISTED:
-                    token = load_list(listing, count, MOST)
-                    x_list = through_head(tl.load(row + lead + token, mask=token >= 0, other=0.0), SOFTCAP, SCALE)
                     top_negative = (tl.max((token + lead == top_column).to(tl.int32)) > 0) & (k_column != top_column)
                     e_list = tl.exp2(tl.fma(x_list, LOG2E, -second))
                     is_negative = (token >= 0) & (token != k) & (token + lead != top_column)
@@ -244,28 +235,28 @@ def unlikelihood_kernel(
                 else:
                     # The bits of target and top are cleared while tiles are summed and written.
                     if k_seen:
-                        _flip(words, k_column, False, G, WIDTH, UNITS)
+                        flip(words, k_column, False, G, WIDTH, UNITS)
                     top_negative = has_bit(words, top_column, G, WIDTH, UNITS)
                     if top_negative:
-                        _flip(words, top_column, False, G, WIDTH, UNITS)
+                        flip(words, top_column, False, G, WIDTH, UNITS)
                     tl.debug_barrier()
                     odds = tl.zeros([G, 1], tl.float32)
                     log_rest, mass = odds, odds
                     for at in range(full * TILE, lead + V, UNIT):
                         word = load_words(words, full, G)
-                        x = load_unit(row, at, lead, V, True, True, SOFTCAP, SCALE, G, WIDTH)
+                        x = load_unit(row, at, lead, V, room, True, LAST, SOFTCAP, SCALE, G, WIDTH)
                         odds, log_rest, mass = _negative_unit(
                             x, word, second, to_p, odds, log_rest, mass, (at // UNIT) % UNITS, WIDTH
                         )
                     for i in range(1, full):  # backwards, and forwards again below: what was read last is still near
                         odds, log_rest, mass = _negative_tile(
-                            row, words, full - i, lead, V, second, to_p, odds, log_rest, mass,
-                            False, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                            row, words, full - i, lead, V, room, second, to_p, odds, log_rest, mass,
+                            INNER, SOFTCAP, SCALE, G, WIDTH, UNITS,
                         )  # fmt: skip
                     if full > 0:
                         odds, log_rest, mass = _negative_tile(
-                            row, words, 0, lead, V, second, to_p, odds, log_rest, mass,
-                            True, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                            row, words, 0, lead, V, room, second, to_p, odds, log_rest, mass,
+                            START, SOFTCAP, SCALE, G, WIDTH, UNITS,
                         )  # fmt: skip
                 odds_sum = tl.sum(odds)
                 k_is_top = k_column == top_column
@@ -291,21 +282,21 @@ def unlikelihood_kernel(
                     floor = smoothing / V * w
                     if full > 0:
                         _write_tile(
-                            row, grad_row, words, 0, lead, V, second, to_p, factor, alpha * w, floor,
-                            not LISTED, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                            row, grad_row, words, 0, lead, V, room, second, to_p, factor, alpha * w, floor,
+                            not LISTED, START, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                         )  # fmt: skip
                     for i in range(1, full):
                         _write_tile(
-                            row, grad_row, words, i, lead, V, second, to_p, factor, alpha * w, floor,
-                            not LISTED, False, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
+                            row, grad_row, words, i, lead, V, room, second, to_p, factor, alpha * w, floor,
+                            not LISTED, INNER, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                         )  # fmt: skip
                     for at in range(full * TILE, lead + V, UNIT):
                         word = 0 if LISTED else load_words(words, full, G)
-                        x = load_unit(row, at, lead, V, False, True, SOFTCAP, SCALE, G, WIDTH)
+                        x = load_unit(row, at, lead, V, room, False, LAST, SOFTCAP, SCALE, G, WIDTH)
                         _write_unit(
                             grad_row, at, lead, V, x, word, (at // UNIT) % UNITS, second, to_p, factor, alpha * w,
                             floor,
-                            not LISTED, True, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
+                            not LISTED, LAST, SMOOTH, SOFTCAP, SCALE, G, WIDTH,
                         )  # fmt: skip
                     tl.debug_barrier()
                     if LISTED:
@@ -330,6 +321,6 @@ def unlikelihood_kernel(
                 tl.debug_barrier()
                 if not LISTED:
                     if k_seen:
-                        _flip(words, k_column, True, G, WIDTH, UNITS)
+                        flip(words, k_column, True, G, WIDTH, UNITS)
                     if top_negative:
-                        _flip(words, top_column, True, G, WIDTH, UNITS)
+                        flip(words, top_column, True, G, WIDTH, UNITS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from scalegrad.sets.history import History
-from scalegrad.sets.members import Members
+from scalegrad.sets.members import Members, ids_on
 from scalegrad.sets.token_set import TokenSet, id_tuple
 
 
@@ -30,7 +30,6 @@ class Ids(TokenSet):
         too_large = [i for i in self.ids if i >= history.vocab]
         if too_large:
             raise ValueError(f"ids must be below the vocabulary's size {history.vocab}, not {too_large[0]}")
-        ids = torch.tensor([tuple(self.ids)], dtype=torch.int32, device=history.arrivals.device)
-        line = torch.zeros(history.arrivals.numel(), dtype=torch.int64, device=ids.device)
-        begin = torch.zeros_like(line)  # not `line` itself: a compiled graph takes no tensor twice
-        return Members(ids, line, begin, torch.full_like(line, ids.shape[1]))
+        ids = ids_on(history.arrivals.device, tuple(self.ids))[None, :]
+        line, begin, end = torch.zeros(3, history.arrivals.numel(), dtype=torch.int64, device=ids.device)
+        return Members(ids, line, begin, end.add_(ids.shape[1]) if self.ids else end)

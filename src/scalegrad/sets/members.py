@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import torch
 from torch import Tensor
+
+
+def ids_on(device: torch.device, ids: tuple[int, ...]) -> Tensor:
+    """[W] int32. Kept from call to call: a copy from the host makes it wait for a GPU."""
+    if torch.compiler.is_compiling():  # a graph has constants of its own
+        return torch.tensor(ids, dtype=torch.int32, device=device)
+    return _kept_ids(device, ids)
+
+
+@lru_cache(maxsize=64)
+def _kept_ids(device: torch.device, ids: tuple[int, ...]) -> Tensor:
+    with torch.inference_mode(False):  # it may be needed for a backward pass later
+        return torch.tensor(ids, dtype=torch.int32, device=device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +94,7 @@ class Members:
         """The same set less these ids."""
         if not ids:
             return self
-        removed = torch.tensor(ids, dtype=torch.int32, device=self.ids.device)
+        removed = ids_on(self.ids.device, ids)
         if self.complement:
             return (self.inverse() | _everywhere(removed, self.line)).inverse()
         return replace(self, ids=torch.where(torch.isin(self.ids, removed), -1, self.ids))
@@ -105,7 +119,7 @@ class Members:
 def _everywhere(ids: Tensor, line: Tensor) -> Members:
     """The same ids in every row."""
     zero = torch.zeros_like(line)
-    return Members(ids.to(torch.int32)[None, :], zero, zero, torch.full_like(line, ids.numel()))
+    return Members(ids[None, :], zero, zero, torch.full_like(line, ids.numel()))
 
 
 def _distinct(ids: Tensor) -> Tensor:

@@ -36,18 +36,15 @@ class Seen(TokenSet):
             # Source and what still counts are not one range: what was forgotten lies between.
             return Members.chosen(history.entries, self._readable(history))
         # What step t has seen is one range of its row: the source, then its document up to t.
-        rows, steps = history.arrivals.shape
-        step = torch.arange(steps, device=history.arrivals.device).expand(rows, steps)
-        begin = self._first(history, step)
-        ahead = history.entries.shape[1] - steps
-        line = torch.arange(rows, device=step.device)[:, None].expand_as(step)
-        end = step + (ahead + 1)
-        return Members(history.entries.to(torch.int32), line.flatten(), begin.flatten(), end.flatten())
+        steps, entries = history.arrivals.shape[1], history.entries
+        place = torch.arange(history.arrivals.numel(), device=entries.device)  # few operations: on a GPU each is felt
+        end = (place % max(1, steps)).add_(1 + entries.shape[1] - steps)
+        return Members(entries.to(torch.int32), place // max(1, steps), self._first(history, end), end)
 
-    def _first(self, history: History, step: Tensor) -> Tensor:
-        """[R, T] the first step that still counts: the document's, or the window's."""
-        first = torch.zeros_like(step) if history.start is None else history.start
-        return first if self.window is None else torch.maximum(first, step - self.window + 1)
+    def _first(self, history: History, end: Tensor) -> Tensor:
+        """[N] the first step that still counts: the document's, or the window's (then nothing stands ahead)."""
+        first = torch.zeros_like(end) if history.start is None else history.start.flatten()
+        return first if self.window is None else torch.maximum(first, end - self.window)
 
     def _readable(self, history: History) -> Tensor:
         """[R, T, S + T] as `History.readable`, within the window."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.report.comparison.conftest import CORPUS, PROTOCOL, evaluation
 
-from scalegrad.report.comparison import compare_runs, find_runs
+from scalegrad.report.comparison import compare_runs, find_runs, paper_rows
 
 
 def test_seeds_are_merged_and_decodings_have_rows(make_run, tmp_path):
@@ -44,7 +44,18 @@ def test_with_another_tokenizer_only_rep_n_of_the_paper_is_shown(make_run, tmp_p
     found = compare_runs(find_runs([tmp_path]))
     paper = next(system for system in found.systems if system.kind == "paper")
     assert dict(paper.figures) == {"rep_1": 0.661, "rep_2": 0.5, "rep_3": 0.424}
-    assert any("depend on the tokenizer" in note for note in found.notes)
+    assert any("only Rep-n are shown: the others depend on the tokenizer" in note for note in found.notes)
+
+
+def test_with_texts_of_another_length_only_the_token_columns_of_the_paper_are_shown():
+    rows, said = paper_rows(CORPUS, ["MLE"], [PROTOCOL | {"new_tokens": 50}])
+    assert dict(rows[0].figures) == {"ppl": 13.241, "uniq": 12540, "rep_16": 0.234, "rep_32": 0.38, "rep_128": 0.619}
+    assert rows[1].label == "Human, in the paper"
+    assert said[-1].endswith("depend on the length of the texts.")
+    rows, said = paper_rows(CORPUS, ["MLE"], [PROTOCOL | {"new_tokens": 50, "chunk_targets": 160}])
+    assert (rows, said[0].split(":")[0]) == ([], "The paper's rows do not compare")
+    assert paper_rows("my notes", ["MLE"], [PROTOCOL]) == ([], [])
+    assert paper_rows(CORPUS, ["my model"], [PROTOCOL]) == ([], [])
 
 
 def test_runs_that_share_an_objective_keep_their_folders_names(make_run, tmp_path):

@@ -1,5 +1,6 @@
 """`fit`: what it computes, what it selects, and that stopping and going on changes nothing."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -165,6 +166,52 @@ def test_weights_that_break_under_a_good_loss_are_never_saved(gpt2, data, new_ru
     run = new_run("a")
     with pytest.raises(NotFinite, match=r"^a weight became NaN or infinite at step 4 .*checkpoint is that of step 3"):
         fit(gpt2(), "sg=0.2", *data, run, SETTINGS, callbacks=[Poison()])
+
+
+class Harm:
+    """What a pickle can do to whoever loads it."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (os.mkdir, (str(self.path),))
+
+
+def test_a_checkpoint_is_data_not_code(gpt2, data, new_run, tmp_path):
+    run = new_run("a")
+    with pytest.raises(Stop):
+        fit(gpt2(), "mle", *data, run, SETTINGS, callbacks=[StopAt(5)])
+    checkpoint = checkpoints.path_of(run.checkpoints, checkpoints.steps(run.checkpoints)[-1])
+    assert (checkpoint / "model.safetensors").exists()
+    torch.save({"state": Harm(tmp_path / "harm")}, checkpoint / "optimizer.pt")
+    (checkpoint / checkpoints.MANIFEST).unlink()
+    os.rename(checkpoint, tmp_path / "planted")
+    checkpoints.seal(tmp_path / "planted", checkpoint)
+    with pytest.raises(ValueError, match=r"^the checkpoint .*checkpoint-4 cannot be loaded \(Weights only load failed"):
+        fit(gpt2(), "mle", *data, run, SETTINGS)
+    assert not (tmp_path / "harm").exists()
+
+
+def test_an_encoder_decoder(new_run):
+    """Unequal lengths on both sides; the NLL is that of every label, the first included."""
+    import transformers as hf
+
+    sides = {f"{side}_{what}": n for side in ("encoder", "decoder") for what, n in (("layers", 1), ("ffn_dim", 16))}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    torch.manual_seed(0)
+    config = hf.BartConfig(
+        vocab_size=30, d_model=16, max_position_embeddings=16, pad_token_id=0, bos_token_id=2, eos_token_id=1,
+        decoder_start_token_id=1, forced_eos_token_id=None, **sides, **heads,
+    )  # fmt: skip
+    rows = [(torch.randint(3, 30, (4 + i % 3,)), torch.randint(3, 30, (3 + i % 4,))) for i in range(12)]
+    data = [{"input_ids": source, "labels": target} for source, target in rows]
+    settings = replace(SETTINGS, max_steps=3, batch_size=4, accumulation=1)
+    fitted = fit(hf.BartForConditionalGeneration(config), "sg=0.8", data[:8], data[8:], new_run("a"), settings)
+    model = hf.BartForConditionalGeneration.from_pretrained(fitted.run.model_path).eval()
+    with torch.no_grad():
+        losses = [len(t) * model(input_ids=s[None], labels=t[None]).loss.item() for s, t in rows[8:]]
+    assert fitted.validation_nll == pytest.approx(sum(losses) / sum(len(t) for _, t in rows[8:]), rel=1e-5)
 
 
 def test_out_of_memory_is_one_sentence(gpt2, data, new_run):

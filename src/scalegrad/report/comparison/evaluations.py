@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from scalegrad.report.comparison.systems import Sample, System
 from scalegrad.report.paper import TABLES
 
 HUMAN = "Human"
+_TEXTS = ("rep_1", "rep_2", "rep_3", "uniq_w")  # what depends on the texts, not on the tokens predicted
 
 Texts = Callable[[str | None], Sequence[Sample]]  # the texts of a decoding by its name; None: of what has no name
 
@@ -58,18 +58,36 @@ def paper_rows(
     wanted = [label for label in dict.fromkeys(labels) if table and label in table.rows]
     if table is None or not wanted:
         return [], []
-    rows = [System(f"{label}, in the paper", table.rows[label], "paper", read_objective(label)[0]) for label in wanted]
-    rows.append(System("Human, in the paper", table.rows[HUMAN], "paper", "human"))
+    tokens, texts = (all(compares(protocol) for protocol in protocols) for compares in (_same_tokens, _same_texts))
+    if not tokens and not texts:
+        return [], ["The paper's rows do not compare: another tokenizer or context, and texts of another length."]
     said = [
         f"The paper's rows (table {table.number}) are those of GPT-2 medium fine-tuned on WikiText-103: hold the "
-        "direction and the size of differences against them, not the level.",
-        "The paper's human row is on texts of 150 tokens, the one here on texts as long as the models': Rep-n grows "
-        "with length.",
+        "direction and the size of differences against them, not the level."
     ]
-    if any(not protocol.get("gpt2_tokenizer", True) for protocol in protocols):
-        rows = [replace(row, figures=_words_only(row.figures)) for row in rows]
-        said.append("Of the paper's rows only Rep-n is shown: its other columns depend on the tokenizer.")
-    return rows, said
+    if texts:
+        said.append("Its human row is on texts of 150 tokens, the one here on texts as long as the models'.")
+    if not tokens or not texts:
+        kept = "Rep-n" if texts else "the columns of next-token prediction"
+        why = "tokenizer and context" if texts else "length of the texts"
+        said.append(f"Of the paper's rows only {kept} are shown: the others depend on the {why}.")
+    shown = [name for name in table.columns if (texts if name in _TEXTS else tokens)]
+    if not tokens:
+        shown.remove("uniq_w")
+    rows = [(f"{label}, in the paper", table.rows[label], read_objective(label)[0]) for label in wanted]
+    rows.append((f"{HUMAN}, in the paper", table.rows[HUMAN], "human"))
+    return [
+        System(label, {name: row[name] for name in shown if name in row}, "paper", family)
+        for label, row, family in rows
+    ], said
+
+
+def _same_tokens(protocol: Mapping[str, Any]) -> bool:
+    return bool(protocol.get("gpt2_tokenizer", True)) and protocol.get("chunk_targets", 1024) == 1024
+
+
+def _same_texts(protocol: Mapping[str, Any]) -> bool:
+    return bool(protocol.get("new_tokens", 100) == 100)
 
 
 def objective_label(objective: str) -> str:
@@ -100,7 +118,3 @@ def _decoded(
             strength, samples=texts(strategy),
         )  # fmt: skip
     return System(f"{label}, {strategy}", own, "decoded", family, strength, samples=texts(strategy))
-
-
-def _words_only(figures: Mapping[str, float]) -> dict[str, float]:
-    return {name: value for name, value in figures.items() if name in ("rep_1", "rep_2", "rep_3")}

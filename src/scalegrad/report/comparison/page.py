@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -56,7 +57,7 @@ def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = 
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters["printable"] = printable
+    environment.filters |= {"printable": printable, "in_lines": _in_lines}
     environment.globals.update(written=written, deviation=written_deviation, column=column)
     source = files("scalegrad.report.comparison").joinpath("page.html.j2").read_text(encoding="utf-8")
     systems = list(comparison.systems)
@@ -177,7 +178,12 @@ def _readable(text: str) -> str:
     """As a reader wants it: without the spaces and marks that tokenised corpora put around punctuation."""
     for mark in (" @-@ ", " @,@ ", " @.@ "):
         text = text.replace(mark, mark[2])
-    return clean_up_spaces(text).strip()
+    return re.sub(r"\s*\n\s*", "\n", clean_up_spaces(text)).strip()
+
+
+def _in_lines(text: str) -> str:
+    """What may be shown of a stranger's text, its line breaks kept."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def _large(name: str, value: float) -> str:

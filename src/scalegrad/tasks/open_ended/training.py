@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -79,6 +80,7 @@ class TrainConfig:
 def train(config: TrainConfig, out: str | Path, *, overwrite: bool = False, callbacks: Iterable[Any] = ()) -> Fitted:
     """Train as `config` says into the run's folder `out`; the same call again goes on, or loads what is finished."""
     check_writable_folder(out, "out")
+    torch.manual_seed(config.settings.seed)  # of new weights; `fit` seeds what comes after
     tokenizer = _tokenizer(config)
     training, validation = _data(config, tokenizer)
     model = _model(config, tokenizer)
@@ -87,6 +89,7 @@ def train(config: TrainConfig, out: str | Path, *, overwrite: bool = False, call
         raise ValueError(f"length is {config.length}, more than the model's {limit} positions")
     run = Run.create(out, _record(config, model, training, validation), overwrite=overwrite)
     if config.lora is not None:
+        torch.manual_seed(config.settings.seed)
         model = config.lora.around(model)
     return fit(
         model,
@@ -129,7 +132,6 @@ def _model(config: TrainConfig, tokenizer: Any) -> Any:
         if model.config.is_encoder_decoder:
             raise ValueError(f"model: {config.model} is an encoder-decoder; expected a causal language model")
         return model
-    torch.manual_seed(config.settings.seed)
     hf = need("transformers", extra="train")
     options = {"trust_remote_code": config.trust_remote_code}
     return hf.AutoModelForCausalLM.from_config(_new_config(config.init, tokenizer, hf, options), **options)
@@ -171,4 +173,5 @@ def _record(config: TrainConfig, model: Any, training: Examples, validation: Exa
         },
         "lora": None if config.lora is None else asdict(config.lora),
         "settings": config.settings.record(),
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),  # a step takes a batch of each
     }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import resource
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ import torch
 from scalegrad._extras import need
 from scalegrad.decoding.memory import out_of_memory
 from scalegrad.integrations import hf
+from scalegrad.integrations.card import write_card
 from scalegrad.integrations.objective import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.training import checkpoints
@@ -42,11 +45,12 @@ class Fitted:
     validation_ppl: float | None
     seconds: float
     peak_memory_mib: float
+    parallelism: str  # "NO" for one process; "MULTI_GPU", "FSDP", "DEEPSPEED", … as Accelerate calls it
 
 
 def fit(
     model: Any,
-    objective: Objective | str,
+    objective: Objective | str | None,
     train: Any,
     validation: Any | None,
     run: Run,
@@ -67,7 +71,8 @@ def fit(
 
     Args:
         model: a Hugging Face model with an output layer (causal, encoder–decoder, or a PEFT model around one).
-        objective: `Objective`, or its text: "mle", "ul=1.0", "sg=0.2".
+        objective: `Objective`, or its text: "mle", "ul=1.0", "sg=0.2"; None trains the model's own loss (a mean over
+            `labels` that are not -100), for what generates no text.
         train: map-style data set of dicts that the model's forward takes, `labels` among them.
         validation: another; None selects the last step.
         run: where everything goes.
@@ -90,10 +95,11 @@ def fit(
     need("accelerate", extra="train").PartialState().wait_for_everyone()  # before anyone looks at the run's files
     if run.finished:
         return _finished(model, run)
-    loss = objective.loss(**(loss_options or {}))
-    hf.attach(model, loss, prompt=prompt)
+    loss = None if objective is None else objective.loss(**(loss_options or {}))
+    if loss is not None:
+        hf.attach(model, loss, prompt=prompt)
     total = steps * settings.accumulation
-    trainer = _trainer_class()(
+    trainer = _new_trainer(
         run=run,
         settings=settings,
         loss=loss,
@@ -112,10 +118,15 @@ def fit(
         return _finish(trainer, tokenizer, run)
 
 
-def _trainer_class() -> type[RunTrainer]:
+def _new_trainer(**options: Any) -> RunTrainer:
     from scalegrad.tasks.training.trainer import RunTrainer  # loads transformers
 
-    return RunTrainer
+    try:
+        return RunTrainer(**options)
+    except RuntimeError as error:
+        if "to be installed" not in str(error):
+            raise
+        raise ValueError(f"trackers: {error}") from None
 
 
 @contextmanager
@@ -156,6 +167,7 @@ def _arguments(run: Run, settings: Settings, steps: int) -> Any:
         deepspeed=settings.deepspeed,
         dataloader_num_workers=settings.workers,
         dataloader_pin_memory=torch.accelerator.is_available(),
+        use_cpu=not torch.accelerator.is_available(),  # said outright, processes on CPUs and bf16 there are no surprise
         report_to=[name for name in settings.trackers if name not in ("tensorboard", "none")],
         run_name=run.path.name,
         logging_strategy="no",  # RunTrainer says when
@@ -182,6 +194,12 @@ def _train(trainer: RunTrainer, run: Run, settings: Settings) -> None:
         trainer.add_callback(_tensorboard(run, good[-1] if good else 0))
     try:
         trainer.train(resume_from_checkpoint=str(checkpoints.path_of(run.checkpoints, good[-1])) if good else None)
+    except (pickle.UnpicklingError, need("safetensors", extra="train").SafetensorError) as error:
+        reason = " ".join(str(error).split(". ")[0].split())
+        where = checkpoints.path_of(run.checkpoints, good[-1]) if good else run.checkpoints
+        raise ValueError(
+            f"the checkpoint {where} cannot be loaded ({reason}); without it the run starts earlier"
+        ) from None
     except Exception as error:
         if not out_of_memory(error):
             raise
@@ -227,12 +245,13 @@ def _finish(trainer: RunTrainer, tokenizer: Any, run: Run) -> Fitted:
         "validation_ppl": None if nll is None else math.exp(min(nll, 700)),
         "seconds": round(trainer.seconds, 3),
         "peak_memory_mib": _peak_memory(),
+        "parallelism": trainer.accelerator.distributed_type.value,
     }
     run.finish(results)
     if run.writes:
         checkpoints.tidy(run.checkpoints, set())
     trainer.accelerator.wait_for_everyone()
-    return Fitted(hf.detach(model), run, **results)
+    return Fitted(model if trainer.loss is None else hf.detach(model), run, **results)
 
 
 def _save_model(trainer: RunTrainer, tokenizer: Any, run: Run, step: int) -> Any:
@@ -244,12 +263,17 @@ def _save_model(trainer: RunTrainer, tokenizer: Any, run: Run, step: int) -> Any
     model = trainer.accelerator.unwrap_model(trainer.model)
     with checkpoints.explained("the model", run.checkpoints, step):
         if hasattr(model, "merge_and_unload") and not (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
-            _save_folder(run.path / "adapter", run, trainer, trainer.save_model)
+            _save_folder(run.path / "adapter", run, trainer, trainer.save_whole)
             model = model.merge_and_unload()
-            _save_folder(run.model_path, run, trainer, model.save_pretrained if run.writes else None, tokenizer)
+            _save_folder(run.model_path, run, trainer, partial(_save_merged, model) if run.writes else None, tokenizer)
         else:
-            _save_folder(run.model_path, run, trainer, trainer.save_model, tokenizer)
+            _save_folder(run.model_path, run, trainer, trainer.save_whole, tokenizer)
     return model
+
+
+def _save_merged(model: Any, folder: str) -> None:
+    model.save_pretrained(folder)
+    write_card(Path(folder), model.config.scalegrad)  # an attached model does so by itself: the adapter did
 
 
 def _save_folder(
@@ -260,6 +284,11 @@ def _save_folder(
         save(str(unfinished))
     trainer.accelerator.wait_for_everyone()
     if run.writes:
+        if not list(unfinished.glob("*.safetensors")):
+            raise ValueError(
+                "no weights were saved: the processes hold parts of them and their configuration keeps these apart "
+                "(DeepSpeed: stage3_gather_16bit_weights_on_model_save); the last checkpoint has them"
+            )
         if tokenizer is not None:
             tokenizer.save_pretrained(str(unfinished))
         checkpoints.replace_folder(unfinished, path)

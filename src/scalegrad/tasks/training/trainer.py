@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
+from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 from transformers import Trainer, TrainerCallback
 
 from scalegrad.integrations import hf
@@ -32,6 +34,7 @@ class RunTrainer(Trainer):  # type: ignore[misc]
 
     optimizer: Any
     control: Any
+    is_fsdp_enabled: bool
 
     def __init__(
         self, *, run: Run, settings: Settings, loss: Any, batches: TrainingBatches, batches_in_epoch: int,
@@ -48,6 +51,15 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         self.pending: tuple[int, torch.Tensor] | None = None  # a loss whose value was not looked at yet
         self.clock = time.perf_counter()
         self.seconds = 0.0
+
+    def create_accelerator_and_postprocess(self) -> None:
+        super().create_accelerator_and_postprocess()
+        if self.args.fsdp_plugin_args is not None and not self.is_fsdp_enabled:
+            # Processes on CPUs: torch shards there too, Accelerate would leave FSDP out without a word.
+            self.accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin(**self.args.fsdp_plugin_args)
+            for state in (self.accelerator.state, PartialState()):
+                state.distributed_type = DistributedType.FSDP
+            self.is_fsdp_enabled = True
 
     # ---- batches -----------------------------------------------------------------------------------------------------
 
@@ -79,9 +91,9 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
         # Looked at when the next step is under way, so that an accelerator need not wait for it.
         self.pending = (self.state.global_step + 1, loss)
-        parts = hf.last_parts(model)
+        parts = None if self.loss is None else hf.last_parts(model)
         if parts is not None:
-            fresh = torch.stack([parts.nll * parts.tokens, parts.seen_mass * parts.tokens, parts.tokens]).double()
+            fresh = torch.stack([parts.nll * parts.tokens, parts.seen_mass * parts.tokens, parts.tokens.float()])
             self.sums = fresh if self.sums is None else self.sums + fresh
         return loss
 
@@ -115,7 +127,7 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         turns = [min(turn + rank, count - 1) for turn in range(0, count, world)]
         real = [turn + rank < count for turn in range(0, count, world)]
         rows = [list(range(i * size, min((i + 1) * size, len(self.eval_dataset)))) for i in turns]
-        total = torch.zeros(2, dtype=torch.float64, device=self.args.device)
+        sums = [torch.zeros(2, device=self.args.device)]
         self.model.eval()
         with torch.no_grad(), self.compute_loss_context_manager():
             for inputs, counts in zip(self._loader(self.eval_dataset, rows), real, strict=True):
@@ -123,8 +135,10 @@ class RunTrainer(Trainer):  # type: ignore[misc]
                 summed = self.model(**inputs, num_items_in_batch=1).loss
                 tokens = self._targets(inputs["labels"]).ne(IGNORED).sum()
                 if counts:
-                    total += torch.stack([summed.double(), tokens.double()])
+                    sums.append(torch.stack([summed.float(), tokens.float()]))
+        total = torch.stack(sums).cpu().double().sum(0)
         if world > 1:
+            total = total.to(self.args.device)
             torch.distributed.all_reduce(total)
         nll, tokens = total.tolist()
         if not tokens:
@@ -138,7 +152,8 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         return metrics
 
     def _targets(self, labels: torch.Tensor) -> torch.Tensor:
-        return labels if self._inner_config().is_encoder_decoder else labels[..., 1:]
+        whole = self.loss is None or self._inner_config().is_encoder_decoder
+        return labels if whole else labels[..., 1:]
 
     def _inner_config(self) -> Any:
         return self.accelerator.unwrap_model(self.model).config
@@ -235,6 +250,15 @@ class RunTrainer(Trainer):  # type: ignore[misc]
             config.use_cache = training
         (Path(output_dir or self.args.output_dir) / "training_args.bin").unlink(missing_ok=True)
 
+    def save_whole(self, folder: str) -> None:
+        """The model as one, whatever parts of it processes hold and however checkpoints keep them."""
+        if self.is_fsdp_enabled:
+            state = self.accelerator.get_state_dict(self.model)
+            if self.args.should_save:
+                self._save(folder, state)
+        else:
+            self.save_model(folder)
+
     # ---- selection ---------------------------------------------------------------------------------------------------
 
     def select(self) -> int:
@@ -253,7 +277,8 @@ class _Pace(TrainerCallback):  # type: ignore[misc]
         self.settings, self.trainer = settings, trainer
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self.trainer.loss.step = state.global_step  # γ may follow a schedule
+        if self.trainer.loss is not None:
+            self.trainer.loss.step = state.global_step  # γ may follow a schedule
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         step, last = state.global_step, state.global_step >= state.max_steps

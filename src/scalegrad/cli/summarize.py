@@ -1,0 +1,324 @@
+"""`scalegrad summarize`: train a summariser with each objective, evaluate it, and summarise what users bring."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from scalegrad._extras import need
+from scalegrad.cli.progress import Told, bars, quiet_transformers, read_batch, status
+
+if TYPE_CHECKING:
+    from scalegrad.runs import Run
+    from scalegrad.tasks.summarization.recipes import Recipe
+
+app = typer.Typer(help="Summarise: train with MLE, UL or ScaleGrad, evaluate, write summaries.", no_args_is_help=True)
+
+DEFAULT_OBJECTIVES = ["mle", "ul=0.5", "sg=0.8"]  # the paper's choice for summarisation
+
+Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the runs, one for each objective.")]
+Model = Annotated[
+    str, typer.Option(help="A BERT (minilm, a name or folder) for a BertSum; or an encoder-decoder or causal LM.")
+]
+Data = Annotated[
+    str, typer.Option(help="scitldr (embedded), a folder with train/validation/test files, a file, cnn_dailymail, …")
+]
+Objectives = Annotated[
+    list[str] | None, typer.Option("--objective", "-o", help="mle, ul=0.5, sg=0.8; again for more (default: these).")
+]
+RecipeName = Annotated[
+    str | None, typer.Option("--recipe", help="paper, abstracts, small or finetune (default: by model and machine).")
+]
+Limit = Annotated[int | None, typer.Option(help="Only so many training pairs, and a quarter for validation.")]
+Steps = Annotated[int | None, typer.Option(help="Steps of writing, in place of the recipe's.")]
+Prompt = Annotated[str | None, typer.Option(help="A causal LM's prompt, with {article} where the article goes.")]
+SourceSeen = Annotated[bool, typer.Option("--source-seen", help="The article counts as seen, too.")]
+Corpus = Annotated[
+    str | None, typer.Option(help="cnn_dailymail or nyt50: compare the data's sizes, and figures, with the paper's.")
+]
+Seed = Annotated[int, typer.Option(help="Of initial weights, order of the data, dropout and sampling.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew where OUT holds runs of other settings.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Runs, or folders that hold runs.")]
+Betas = Annotated[
+    list[float] | None, typer.Option("--beta", help="Length normalisation to choose from; one value is taken as is.")
+]
+Strategies = Annotated[list[str] | None, typer.Option("--strategy", "-s", help="A further decoding; again for more.")]
+Stochastic = Annotated[bool, typer.Option("--stochastic", help="Also top-p .3/.9 and top-k 40/100, as in the paper.")]
+TestLimit = Annotated[int | None, typer.Option("--limit", help="Only so many test pairs, and as many to choose β by.")]
+NoMover = Annotated[bool, typer.Option("--no-mover", help="Leave MoverScore out.")]
+Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the page: table, and summaries side by side.")]
+Batch = Annotated[str, typer.Option(help="Articles at a time, or auto: what fits into memory.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, …")]
+Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A .txt, .story, .jsonl or .csv file, or a folder of .story.")
+]
+Summarizer = Annotated[str, typer.Option("--model", "-m", help="A run's folder, a model's folder, or a hub name.")]
+Written = Annotated[str, typer.Option("--out", metavar="FILE", help="JSONL to write, or - for standard output.")]
+Strategy = Annotated[str, typer.Option("--strategy", "-s", help="A decoding, such as greedy or top_p=0.9.")]
+Least = Annotated[int, typer.Option("--min-new-tokens", help="No end before so many tokens.")]
+Most = Annotated[int, typer.Option("--max-new-tokens", help="Tokens of a summary at most.")]
+
+
+@app.command()
+def train(
+    out: Out,
+    model: Model = "minilm",
+    data: Data = "scitldr",
+    objective: Objectives = None,
+    recipe: RecipeName = None,
+    limit: Limit = None,
+    steps: Steps = None,
+    prompt: Prompt = None,
+    source_seen: SourceSeen = False,
+    corpus: Corpus = None,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a summariser with each objective: for a BERT, sentence selection first, then writing.
+
+    Stopped at any moment, the same command goes on where it was.
+
+    Example: scalegrad summarize train runs/tldr --recipe small --limit 200 --objective mle --objective sg=0.8
+    """
+    need("transformers", extra="summarize")
+    quiet_transformers()
+    from scalegrad.tasks.summarization.corpora import check_sizes
+    from scalegrad.tasks.summarization.training import Task
+    from scalegrad.tasks.summarization.training import train as train_all
+
+    chosen = _recipe(recipe, model, seed, steps)
+    task = Task(model, data, chosen, limit, prompt, source_seen)
+    with _plain_warnings(), bars() as told:
+        if corpus is not None:
+            check_sizes(corpus, {split: len(task.pairs(split)) for split in ("train", "validation")})
+        fitted = train_all(
+            task,
+            objective or DEFAULT_OBJECTIVES,
+            out,
+            overwrite=overwrite,
+            callbacks=lambda stage: _callbacks(told, stage),
+        )
+    if as_json:
+        print(json.dumps([{"run": str(one.run.path), **one.run.load("done")} for one in fitted]))
+        return
+    for one in fitted:
+        print(
+            f"{one.run.path}: step {one.selected_step:,} of {one.steps:,}, validation perplexity "
+            f"{one.validation_ppl or float('nan'):.2f} ({one.seconds:.0f} s)"
+        )
+    print(f"Score them with: scalegrad summarize evaluate {out}")
+
+
+@app.command()
+def evaluate(
+    folders: Folders,
+    data: Annotated[str | None, typer.Option(help="Other data than the runs were trained on.")] = None,
+    beta: Betas = None,
+    strategy: Strategies = None,
+    stochastic: Stochastic = False,
+    limit: TestLimit = None,
+    no_mover: NoMover = False,
+    corpus: Corpus = None,
+    html: Html = None,
+    seed: Seed = 0,
+    batch: Batch = "auto",
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Choose β on the validation set, decode the test set with beam 5, and score: ROUGE, MoverScore, Rep-n, novelty.
+
+    Example: scalegrad summarize evaluate runs/tldr --limit 100 --html report.html
+    """
+    size = read_batch(batch)
+    need("transformers", extra="summarize")
+    quiet_transformers()
+    from scalegrad.report.summaries import load_sheet, print_sheet, write_page
+    from scalegrad.tasks.summarization.corpora import check_sizes, load_split
+    from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
+    from scalegrad.tasks.summarization.writing import BETAS, STOCHASTIC
+
+    runs = _runs(folders)
+    strategies = (*(strategy or ()), *(STOCHASTIC if stochastic else ()))
+    options = {"betas": tuple(beta or BETAS), "strategies": strategies, "mover": not no_mover, "seed": seed}
+    options |= {"batch": size, "device": device, "dtype": dtype}
+    found = {}
+    with _plain_warnings(), bars() as told:
+        for run in runs:
+            name = data or run.config["data"]["name"]
+            test = load_split(name, "test", limit)
+            if corpus is not None:
+                check_sizes(corpus, {"test": len(test)})
+            how = Evaluation.of(run.config["recipe"], **options)
+            validation = load_split(name, "validation", limit)
+            found[str(run.path)] = evaluate_run(run, corpus or Path(name).name, validation, test, how, _of(run, told))
+    names = {corpus or Path(data or run.config["data"]["name"]).name for run in runs}
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False, indent=2))
+    for name in sorted(names):
+        these = [run for run in runs if (corpus or Path(data or run.config["data"]["name"]).name) == name]
+        sheet = load_sheet(these, name)
+        if not as_json:
+            print_sheet(sheet, Console())
+        if html is not None:
+            path = html if len(names) == 1 else html.with_stem(f"{html.stem}-{name}")
+            write_page(sheet, path)
+            print(f"In {path}", file=sys.stderr)
+
+
+@app.command()
+def summarize(
+    file: File,
+    model: Summarizer,
+    out: Written = "-",
+    strategy: Strategy = "beam=5,gnmt=1.0,block_words=3",
+    min_new_tokens: Least = 0,
+    max_new_tokens: Most = 140,
+    prompt: Prompt = None,
+    seed: Seed = 0,
+    batch: Batch = "auto",
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Summarise every article of FILE, to a JSON line each; one that cannot be read gets a line that says why.
+
+    Example: scalegrad summarize summarize article.txt --model runs/tldr/sg=0.8
+    """
+    size = read_batch(batch)
+    if as_json and out == "-":
+        raise ValueError("--json reports on standard output, where the summaries go: give --out FILE")
+    need("transformers", extra="summarize")
+    quiet_transformers()
+    from scalegrad.data.pairs import read_records
+    from scalegrad.runs.atomic import line, write_lines
+    from scalegrad.tasks.summarization.formats import format_for
+    from scalegrad.tasks.summarization.models import load_summarizer
+    from scalegrad.tasks.summarization.writing import summarize as write
+
+    records = list(read_records(file, summaries=False))
+    if not records:
+        raise ValueError(f"{file} is empty: expected at least one article")
+    with status(f"loading {model}"):
+        network, tokenizer = load_summarizer(model, device, dtype)
+    form = format_for(network, tokenizer, prompt=prompt or _prompt_of(model))
+    good = [(place, record.pair) for place, record in enumerate(records) if record.pair and not record.problem]
+    with bars() as told:
+        texts = write(
+            network,
+            form,
+            [pair for _, pair in good],
+            strategy,
+            max_new_tokens=max_new_tokens,
+            min_new_tokens=min_new_tokens,
+            seed=seed,
+            batch=size,
+            progress=None if told is None else lambda done, total: told("summarising", done, total),
+        )
+    summaries = dict(zip((place for place, _ in good), texts, strict=True))
+    lines = [
+        {"id": record.pair.id if record.pair else record.place, "summary": summaries.get(place, "")}
+        | ({"problem": f"{record.problem}: {record.detail}".removesuffix(": ")} if record.problem else {})
+        for place, record in enumerate(records)
+    ]
+    if out == "-":
+        sys.stdout.write("".join(line(entry) for entry in lines))
+    else:
+        write_lines(out, lines)
+    _tell(len(records), len(good), form.cuts.sentence({"articles": form.limits()["articles"]}), out, as_json)
+
+
+def _tell(records: int, good: int, cut: str | None, out: str, as_json: bool) -> None:
+    left = records - good
+    if as_json:
+        print(json.dumps({"out": out, "articles": records, "summarised": good, "left_out": left, "cut": cut}))
+        return
+    told = [f"{good:,} summaries" + ("" if out == "-" else f" in {out}")]
+    told += [f"{left:,} of {records:,} articles could not be read: their lines say why"] if left else []
+    print("; ".join(told + ([cut] if cut else [])), file=sys.stderr)
+
+
+def _recipe(name: str | None, model: str, seed: int, steps: int | None) -> Recipe:
+    """The recipe by its name; without one, what suits the model and the machine."""
+    import torch
+
+    from scalegrad.tasks.summarization.models import is_bert
+    from scalegrad.tasks.summarization.recipes import RECIPES
+
+    if name is None:
+        name = "finetune" if not is_bert(model) else "abstracts" if torch.cuda.is_available() else "small"
+    if name not in RECIPES:
+        raise ValueError(f"--recipe must be one of {', '.join(RECIPES)}, not {name!r}")
+    found = RECIPES[name](seed)
+    if steps is None:
+        return found
+    return replace(found, writer=replace(found.writer, max_steps=steps, epochs=None, evaluate_every=None))
+
+
+def _runs(folders: Sequence[Path]) -> list[Run]:
+    """The finished summarisation runs in these folders; stage 1 is none to evaluate."""
+    from scalegrad.report.comparison import find_runs
+
+    found = [
+        run for run in find_runs(folders) if run.config.get("task") == "summarization" and "objective" in run.config
+    ]
+    if not found:
+        raise ValueError(f"{', '.join(map(str, folders))}: there is no run of scalegrad summarize train")
+    return found
+
+
+def _prompt_of(model: str) -> str | None:
+    """The prompt a run was trained with."""
+    from scalegrad.runs import Run
+
+    folder = Path(model).expanduser()
+    return Run.open(folder).config.get("prompt") if (folder / "done.json").is_file() else None
+
+
+def _of(run: Run, told: Told | None) -> Told | None:
+    return None if told is None else lambda what, done, total: told(f"{run.path.name}: {what}", done, total)
+
+
+def _callbacks(told: Told | None, stage: str) -> list[Any]:
+    """The Trainer's steps as a bar."""
+    if told is None:
+        return []
+    tell = told
+    base: Any = need("transformers", extra="summarize").TrainerCallback
+
+    class Bar(base):  # type: ignore[misc]
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            tell(stage, state.global_step, state.max_steps)
+
+    return [Bar()]
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Our own remarks as one line each, and each only once."""
+    seen: set[str] = set()
+    usual: Callable[..., Any] = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
+        if category is not UserWarning:
+            usual(message, category, *where, **options)
+        elif str(message) not in seen:
+            seen.add(str(message))
+            print(f"scalegrad: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,37 @@
+"""Settings say what is wrong with them."""
+
+import pytest
+
+from scalegrad.tasks.training import Settings
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"batch_size": 0}, "batch_size must be a whole number from 1, not 0"),
+        ({"patience": True}, "patience must be a whole number from 1, not True"),
+        ({"learning_rate": 0.0}, "learning_rate must be a number above 0, not 0.0"),
+        ({"learning_rate": float("nan")}, "learning_rate must be a number above 0, not nan"),
+        ({"weight_decay": -0.1}, "weight_decay must be at least 0, not -0.1"),
+        ({"warmup_steps": float("nan")}, "warmup_steps must be at least 0, not nan"),
+        ({"epochs": 0}, "epochs must be a number above 0, not 0"),
+        ({"schedule": "wavy"}, "schedule must be one of linear, cosine, .*, not 'wavy'"),
+        ({"precision": "fp8"}, "precision must be one of auto, fp32, bf16, fp16, not 'fp8'"),
+        ({"max_steps": 3, "epochs": 2}, r"give max_steps \(3\) or epochs \(2\), not both"),
+    ],
+)
+def test_mistakes(options, sentence):
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        Settings(**options)
+
+
+def test_a_resumed_run_may_log_elsewhere_but_not_learn_otherwise():
+    one, other = Settings(trackers=(), workers=2, log_every=1), Settings()
+    assert one.record() == other.record()
+    assert Settings(seed=1).record() != other.record()
+    assert Settings(evaluate_every=5).record() != other.record()
+
+
+def test_how_often_to_evaluate():
+    assert [Settings(max_steps=n).steps_to_evaluate(n) for n in (3, 10, 35_000)] == [1, 1, 3500]
+    assert Settings(evaluate_every=7).steps_to_evaluate(1000) == 7
