@@ -121,7 +121,7 @@ def evaluate_captioner(
     seed: int = 0,
     told: Told | None = None,
 ) -> dict[str, Any]:
-    """Figures on `test`: greedy without and with soft trigram blocking, β of each chosen on `valid`; then `decoded`.
+    """Figures on `test`: greedy without and with soft trigram blocking, then `decoded`; β of greedy ones from `valid`.
 
     {"rows": {name: figures}, "strategies": {name: text}, "betas": {name: {β: validation CIDEr}}, "human": figures,
     "texts": {name: paragraphs}}.
@@ -129,15 +129,16 @@ def evaluate_captioner(
     model = model.eval()
     strategies: dict[str, str] = {}
     betas: dict[str, dict[str, float]] = {}
-    for name, plain in ((PLAIN, decoding.Greedy()), (BLOCKED, decoding.Greedy(soft_block=TRIGRAMS))):
-        chosen, betas[name] = choose_beta(model, tokenizer, valid, plain, told=told)
-        strategies[name] = str(chosen)
-    strategies |= {text: text for text in decoded}
+    wanted: dict[str, decoding.Strategy] = {PLAIN: decoding.Greedy(), BLOCKED: decoding.Greedy(soft_block=TRIGRAMS)}
+    for name, strategy in (wanted | {text: decoding.parse(text) for text in decoded}).items():
+        if isinstance(strategy, decoding.Greedy):  # each with its own best length: otherwise lengths are compared
+            strategy, betas[name] = choose_beta(model, tokenizer, valid, strategy, told=told)
+        strategies[name] = str(strategy)
     regions, keys = [item.regions for item in test], [item.image_id for item in test]
     references = [item.paragraph for item in test]
     texts = {}
-    for number, (name, strategy) in enumerate(strategies.items()):
-        texts[name] = describe(model, tokenizer, regions, strategy, keys=keys, seed=seed)
+    for number, (name, text) in enumerate(strategies.items()):
+        texts[name] = describe(model, tokenizer, regions, text, keys=keys, seed=seed)
         if told:
             told("describing test images", number + 1, len(strategies))
     return {
