@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalegrad import decoding
-from scalegrad.decoding import Beam, Greedy, History, MinP, TopK, TopP, Typical, parse
+from scalegrad.decoding import Beam, EndProcessor, Greedy, History, MinP, TopK, TopP, Typical, parse
 
 # Distinct by at least 1/8: among ties any choice is right.
 LOGITS = st.lists(st.integers(-64, 64).map(lambda x: x / 8), min_size=2, max_size=12, unique=True)
@@ -150,3 +150,14 @@ def test_sizes_are_whole_numbers(size: float) -> None:
         return
     with pytest.raises(ValueError, match="whole number"):
         TopK(size)  # type: ignore[arg-type]
+
+
+def test_greedy_length_normalisation_in_text_form():
+    strategy = parse("greedy,gnmt=0.6,soft_block=3")
+    assert strategy == Greedy(gnmt=0.6, soft_block=3)
+    assert parse(str(strategy)) == strategy
+    history = History(prompt=torch.empty(1, 0), start=1, ends=(2,))
+    assert isinstance(strategy.processors(history)[-1], EndProcessor)  # after blocking: it decides on what is left
+    assert Greedy().processors(history) == []
+    with pytest.raises(ValueError, match=r"greedy: gnmt must be 0 or more, not -1\.0"):
+        Greedy(gnmt=-1.0)

@@ -10,7 +10,7 @@ from scalegrad.decoding.completion import Completed, Prefix, complete, prefixes_
 from scalegrad.decoding.generation import generate, generation_arguments
 from scalegrad.decoding.history import History
 from scalegrad.decoding.pretrained import load, load_tokenizer
-from scalegrad.decoding.processors import NgramProcessor, NoveltyProcessor
+from scalegrad.decoding.processors import EndProcessor, NgramProcessor, NoveltyProcessor
 from scalegrad.decoding.sampling import RowNoise
 from scalegrad.decoding.strategies import Beam, Greedy, MinP, Strategy, TopK, TopP, Typical, parse
 from scalegrad.decoding.words import WordBlock
@@ -19,6 +19,7 @@ __all__ = [
     "Beam",
     "BeamSearch",
     "Completed",
+    "EndProcessor",
     "Greedy",
     "History",
     "MinP",

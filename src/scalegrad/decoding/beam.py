@@ -16,18 +16,10 @@ import torch
 from torch import Tensor
 
 from scalegrad._extras import need
+from scalegrad.decoding.processors import gnmt_norm
 
 # Which of these hypotheses, each given as its new ids, must be dropped?
 Blocked = Callable[[list[list[int]]], list[bool]]
-
-
-def gnmt_norm(length: int, beta: float) -> float:
-    """((5 + length) / 6)^β, what the log-probability of a hypothesis is divided by.
-
-    >>> gnmt_norm(1, 2.0), gnmt_norm(7, 1.0), gnmt_norm(100, 0.0)
-    (1.0, 2.0, 1.0)
-    """
-    return float(((5.0 + length) / 6.0) ** beta)
 
 
 @dataclass(frozen=True)

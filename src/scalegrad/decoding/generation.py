@@ -10,7 +10,7 @@ from torch import Tensor
 
 from scalegrad._extras import need
 from scalegrad.decoding.beam import BeamSearch
-from scalegrad.decoding.history import History
+from scalegrad.decoding.history import History, end_ids
 from scalegrad.decoding.processors import Processor
 from scalegrad.decoding.sampling import RowNoise
 from scalegrad.decoding.strategies import Beam, Strategy, parse
@@ -91,7 +91,7 @@ def generate(
     finally:
         model.train(was_training)
     new = History.of(model, inputs).generated(output).tolist()
-    ends = _end_ids(model)
+    ends = end_ids(model)
     return [ids[: next((at for at, token in enumerate(ids) if token in ends), len(ids))] for ids in new]
 
 
@@ -178,13 +178,8 @@ def _beam_search(strategy: Beam, tokenizer: Any) -> BeamSearch:
     return BeamSearch(strategy.gnmt, blocked)
 
 
-def _end_ids(model: Any) -> set[int]:
-    ends = model.generation_config.eos_token_id
-    return set() if ends is None else set(ends) if isinstance(ends, list) else {ends}
-
-
 def _pad_id(model: Any) -> int:
     """The padding id; a model without one gets an end id or 0, which the attention mask keeps out of sight."""
     pad = model.generation_config.pad_token_id
     pad = model.config.pad_token_id if pad is None and hasattr(model.config, "pad_token_id") else pad
-    return int(pad) if pad is not None and pad >= 0 else min(_end_ids(model), default=0)
+    return int(pad) if pad is not None and pad >= 0 else min(end_ids(model), default=0)

@@ -21,7 +21,7 @@ class History:
     `prompt`: [B, P] ids that were there before the first new token (a causal LM's prefix, an encoder's source),
     -1 where a position is padding. `start`: how many columns of `generate`'s running `input_ids` are not generated.
     `joined`: whether the new tokens continue the prompt (a causal LM), so that an n-gram may span the two.
-    `seen`: "all" (prompt and generated), "generated" or "prompt".
+    `seen`: "all" (prompt and generated), "generated" or "prompt". `ends`: ids that end a text.
 
     >>> history = History(prompt=torch.tensor([[-1, 7, 8]]), start=3)
     >>> history.said(torch.tensor([[0, 7, 8, 9]]))  # one token, 9, was generated after the padded prompt 7 8
@@ -32,6 +32,7 @@ class History:
     start: int
     joined: bool = True
     seen: Seen = "all"
+    ends: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, model: Any, inputs: Mapping[str, Tensor], seen: Seen | None = None) -> History:
@@ -52,7 +53,8 @@ class History:
             mask = inputs.get("attention_mask")
             prompt = ids if mask is None else ids.masked_fill(mask == 0, NOTHING)
         default: Seen = "generated" if separate else "all"
-        return cls(prompt, _start(model, inputs, separate), joined=not separate, seen=seen or default)
+        start = _start(model, inputs, separate)
+        return cls(prompt, start, joined=not separate, seen=seen or default, ends=end_ids(model))
 
     def generated(self, input_ids: Tensor) -> Tensor:
         """[R, L] running ids -> [R, L - start] new ones."""
@@ -78,6 +80,12 @@ class History:
     def _prompt_rows(self, input_ids: Tensor) -> Tensor:
         beams = input_ids.shape[0] // self.prompt.shape[0]
         return self.prompt.to(input_ids.device).repeat_interleave(beams, dim=0)
+
+
+def end_ids(model: Any) -> tuple[int, ...]:
+    """The ids that end a text."""
+    ends = model.generation_config.eos_token_id
+    return () if ends is None else tuple(ends) if isinstance(ends, list) else (ends,)
 
 
 def _start(model: Any, inputs: Mapping[str, Tensor], separate: bool) -> int:

@@ -23,6 +23,15 @@ class Processor(Protocol):
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor: ...
 
 
+def gnmt_norm(length: int, beta: float) -> float:
+    """((5 + length) / 6)^β, what the log-probability of a hypothesis is divided by.
+
+    >>> gnmt_norm(1, 2.0), gnmt_norm(7, 1.0), gnmt_norm(100, 0.0)
+    (1.0, 2.0, 1.0)
+    """
+    return float(((5.0 + length) / 6.0) ** beta)
+
+
 class NoveltyProcessor:
     """ScaleGrad's twin at decoding time: p = softmax(log q + log γ · 1[seen]).
 
@@ -84,6 +93,42 @@ class NgramProcessor:
         if math.isinf(self.penalty):
             return scores.masked_fill(counts > 0, -math.inf)
         return scores - self.penalty * counts
+
+
+class EndProcessor:
+    """Length normalisation for greedy search: end only where the normalised score of ending beats that of going on.
+
+    With S the log-probability of the text so far and L the length it would have, the end symbol wins over the best
+    other token if (S + log p_end) / ((5 + L) / 6)^β ≥ (S + log p_best) / ((6 + L) / 6)^β: the finished text against the
+    one that is a token longer. That lowers log p_end by about β times the mean surprise of a token so far. β = 0 is
+    plain greedy search; the larger β, the longer the texts. It remembers S, so it serves one call of `generate`.
+
+    >>> history = History(prompt=torch.empty(1, 0), start=1, ends=(0,))
+    >>> even = torch.zeros(1, 2)  # end or go on, ½ each, L = 1: log p_end falls by (1 − 6/7) · ln 2
+    >>> EndProcessor(1.0, history)(torch.tensor([[9]]), even)
+    tensor([[-0.7922, -0.6931]])
+    """
+
+    def __init__(self, beta: float, history: History) -> None:
+        self.beta = beta
+        self.history = history
+        self.total: Tensor | float = 0.0  # S, [R]
+        self.last: Tensor | None = None  # log-probabilities of the step before, [R, V]
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        log_p = torch.log_softmax(scores, dim=-1)
+        if self.last is not None:
+            self.total = self.total + self.last.gather(1, input_ids[:, -1:]).squeeze(1)
+        self.last = log_p
+        ends, length = list(self.history.ends), input_ids.shape[1] - self.history.start + 1
+        if not ends:
+            return log_p
+        goes_on = log_p.clone()
+        goes_on[:, ends] = -math.inf
+        shrink = gnmt_norm(length, self.beta) / gnmt_norm(length + 1, self.beta)
+        changed = log_p.clone()
+        changed[:, ends] += ((1.0 - shrink) * (self.total + goes_on.amax(dim=1)))[:, None]
+        return changed
 
 
 def _counts(ids: Tensor, scores: Tensor) -> Tensor:

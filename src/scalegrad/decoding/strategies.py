@@ -8,7 +8,7 @@ from typing import Any, ClassVar, get_type_hints
 
 from scalegrad._extras import need
 from scalegrad.decoding.history import SEEN, History, Seen
-from scalegrad.decoding.processors import NgramProcessor, NoveltyProcessor, Processor
+from scalegrad.decoding.processors import EndProcessor, NgramProcessor, NoveltyProcessor, Processor
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,19 @@ class Strategy:
 
 @dataclass(frozen=True)
 class Greedy(Strategy):
-    """The most likely token, every time."""
+    """The most likely token, every time. `gnmt`: β of length normalisation, which puts off the end (`EndProcessor`)."""
 
     name: ClassVar[str] = "greedy"
+    _: KW_ONLY
+    gnmt: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require("gnmt", 0.0 <= self.gnmt < math.inf, "0 or more")
+
+    def processors(self, history: History) -> list[Processor]:
+        """Those of every strategy, then what decides on the end."""
+        return super().processors(history) + ([EndProcessor(self.gnmt, history)] if self.gnmt else [])
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,11 @@ class Continuation(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A beginning and its continuations."""
+    """A beginning, or a picture, and its continuations."""
 
     prefix: str
     texts: list[Continuation]
+    picture: str = ""
 
 
 def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = "", said: Sequence[str] = ()) -> str:
@@ -128,6 +129,7 @@ def examples(comparison: Comparison, count: int = EXAMPLES) -> list[Example]:
     if not shown:
         return []
     texts = [{sample.prefix: sample.continuation for sample in system.samples} for system in shown]
+    pictures = {sample.prefix: sample.picture for system in shown for sample in system.samples if sample.picture}
     prefixes = [prefix for prefix in texts[0] if all(prefix in other for other in texts)]
     count = min(count, len(prefixes))
     chosen = [prefixes[len(prefixes) * i // count] for i in range(count)]
@@ -140,6 +142,7 @@ def examples(comparison: Comparison, count: int = EXAMPLES) -> list[Example]:
                 _continuation(system.label, look, own[prefix])
                 for system, look, own in zip(shown, styles, texts, strict=True)
             ],
+            pictures.get(prefix, ""),
         )
         for prefix in chosen
     ]

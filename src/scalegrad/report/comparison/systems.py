@@ -13,10 +13,11 @@ KINDS = ("trained", "decoded", "human", "paper")
 
 @dataclass(frozen=True)
 class Sample:
-    """A beginning and how it goes on."""
+    """A beginning and how it goes on; or a picture's name, the picture as a data: address, and what is said of it."""
 
     prefix: str
     continuation: str
+    picture: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,176 @@
+"""The captioning experiment from one call: train the objectives, fill the tables, leave a folder with all of it.
+
+On a machine without the command line's packages:
+
+    python -m scalegrad.lab.captioning --out FOLDER --scale large --seeds 3 --parallel 9
+
+`--regions FILE` keeps the scenes' features, and makes them where FILE is not there yet; a machine that has the file
+needs no Pillow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scalegrad.integrations.objective import Objective
+from scalegrad.report.captioning import CaptionRun
+from scalegrad.runs import Run, replacing, write_json
+from scalegrad.tasks.captioning.experiment import (
+    PAPER_OBJECTIVES,
+    Splits,
+    run_objective,
+    scene_regions,
+    scene_splits,
+)
+from scalegrad.tasks.captioning.features import Features, open_features, save_features
+from scalegrad.tasks.captioning.scenes import make_scene
+from scalegrad.tasks.captioning.scoring import Told
+from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, progress_callback
+
+# How many scenes, and what is trained on them: minutes on a laptop, or minutes on a GPU.
+SCALES: dict[str, tuple[dict[str, int], Recipe]] = {
+    "small": ({"train": 4_000, "valid": 200, "test": 200}, SCENES),
+    "large": ({"train": 12_000, "valid": 500, "test": 1_000}, SCENES_LARGE),
+}
+
+
+def caption_experiment(
+    splits: Splits,
+    recipe: Recipe,
+    folder: Path,
+    objectives: Sequence[Objective] = PAPER_OBJECTIVES,
+    seeds: Sequence[int] = (0,),
+    *,
+    overwrite: bool = False,
+    told: Told | None = None,
+) -> list[CaptionRun]:
+    """Train and score every objective with every seed, one after another, in FOLDER/OBJECTIVE-SEED."""
+    runs = []
+    for seed in seeds:
+        for objective in objectives:
+            run = run_objective(
+                objective,
+                splits,
+                recipe,
+                run_path(folder, objective, seed),
+                seed=seed,
+                overwrite=overwrite,
+                told=told,
+                callbacks=[progress_callback(told, f"training {objective.label}, seed {seed}")] if told else [],
+            )
+            runs.append(read_run(run))
+    return runs
+
+
+def run_path(folder: Path, objective: Objective, seed: int) -> Path:
+    """Where the run of an objective and a seed lies.
+
+    >>> run_path(Path("out"), Objective("sg", 0.5), 1).as_posix()
+    'out/sg-0.5-seed1'
+    """
+    return folder / f"{str(objective).replace('=', '-').replace(':', '-')}-seed{seed}"
+
+
+def read_run(run: Run) -> CaptionRun:
+    """What a finished captioning run left."""
+    texts = {
+        path.stem: {line["image_id"]: line["text"] for line in run.load(f"samples/{path.name}")}
+        for path in sorted((run.path / "samples").glob("*.jsonl"))
+    }
+    made = {"config": run.config, "environment": run.load("environment"), "done": run.load("done")}
+    objective = Objective.parse(run.config["objective"])
+    return CaptionRun(objective, run.config["seed"], run.load("captions"), texts, run.metrics(), made)
+
+
+def scene_picture(name: str) -> str:
+    """The picture of a scene ("test-7") as a data: address."""
+    split, _, number = name.rpartition("-")
+    return picture_address(make_scene(split, int(number)).image)
+
+
+def picture_address(image: Any, side: int = 384) -> str:
+    """An image as a data: address, no larger than `side` pixels; small drawn ones keep every pixel."""
+    shown = image.convert("RGB")
+    shown.thumbnail((side, side))
+    kind = "png" if max(shown.size) <= 128 else "jpeg"
+    held = io.BytesIO()
+    shown.save(held, kind)
+    return f"data:image/{kind};base64,{base64.b64encode(held.getvalue()).decode()}"
+
+
+def summary(runs: Sequence[CaptionRun]) -> list[dict[str, Any]]:
+    """Every run's figures as plain values, for a file."""
+    return [{"objective": str(run.objective), "seed": run.seed, **run.found} for run in runs]
+
+
+def kept_regions(path: Path, sizes: Mapping[str, int]) -> Features:
+    """The features of drawn scenes from `path`, made and written there, in half precision, where it is not there."""
+    if not path.exists():
+        made = {name: value for split, size in sizes.items() for name, value in scene_regions(split, size).items()}
+        with replacing(path) as unfinished:
+            save_features(unfinished, {name: value.half() for name, value in made.items()})
+    return open_features(path)
+
+
+def run_scenes(
+    scale: str, folder: Path, objectives: Sequence[Objective], seeds: int, parallel: int, regions: Path | None
+) -> None:
+    """The experiment on drawn scenes, `parallel` trainings at a time, each a process; writes captions.json."""
+    wanted = [(objective, seed) for seed in range(seeds) for objective in objectives]
+    start = [sys.executable, "-m", "scalegrad.lab.captioning", "--out", str(folder), "--scale", scale]
+    start += ["--regions", str(regions)] if regions else []
+    commands = [[*start, "--objective", str(objective), "--only-seed", str(seed)] for objective, seed in wanted]
+    threads = str(max(1, (os.cpu_count() or 1) // parallel))
+    _run_all(commands, parallel, {**os.environ, "OMP_NUM_THREADS": threads})
+    runs = [read_run(Run.open(run_path(folder, objective, seed))) for objective, seed in wanted]
+    write_json(folder / "captions.json", summary(runs))
+
+
+def _run_all(commands: Sequence[Sequence[str]], parallel: int, environment: Mapping[str, str]) -> None:
+    """Run commands, so many at a time; the first that fails ends the rest."""
+    waiting, running = list(commands), list[subprocess.Popen[bytes]]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < parallel:
+                running.append(subprocess.Popen(waiting.pop(0), env=dict(environment)))
+            if running[0].wait():
+                raise ValueError(f"a training ended with exit code {running[0].returncode}: {running[0].args!r}")
+            running.pop(0)
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The module as a command."""
+    parser = argparse.ArgumentParser(prog="python -m scalegrad.lab.captioning", description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, required=True, help="folder for the runs and captions.json")
+    parser.add_argument("--scale", choices=tuple(SCALES), default="small")
+    parser.add_argument("--objective", action="append", type=Objective.parse, help="default: the paper's three")
+    parser.add_argument("--seeds", type=int, default=1, help="0: make --regions and no more")
+    parser.add_argument("--only-seed", type=int, help="train this one seed and write no summary")
+    parser.add_argument("--parallel", type=int, default=1, help="trainings at a time")
+    parser.add_argument("--regions", type=Path, help="file for the scenes' features")
+    given = parser.parse_args(argv)
+    objectives = given.objective or PAPER_OBJECTIVES
+    sizes, recipe = SCALES[given.scale]
+    regions = kept_regions(given.regions, sizes) if given.regions else None
+    if given.only_seed is not None:
+        splits = scene_splits(sizes, regions=regions)
+        caption_experiment(splits, recipe, given.out, objectives, [given.only_seed])
+    elif given.seeds:
+        run_scenes(given.scale, given.out, objectives, given.seeds, given.parallel, given.regions)
+        print((given.out / "captions.json").read_text())
+
+
+if __name__ == "__main__":
+    main()

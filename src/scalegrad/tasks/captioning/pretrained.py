@@ -1,0 +1,30 @@
+"""A trained captioner and its tokenizer, from a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from scalegrad._extras import need
+from scalegrad.tasks.captioning.extraction import best_device
+
+
+def load_captioner(name: str) -> tuple[Any, Any]:
+    """Captioner and tokenizer from a run's folder, or one that `save_pretrained` wrote; on the accelerator."""
+    folder = Path(name).expanduser()
+    if (folder / "model" / "config.json").is_file():
+        folder = folder / "model"
+    if not (folder / "config.json").is_file():
+        raise FileNotFoundError(f"{name} holds no captioner: there is no config.json in it or in its model folder")
+    hf = need("transformers", extra="caption")
+    from scalegrad.models.captioner import Captioner, CaptionerConfig
+
+    config = CaptionerConfig.from_pretrained(str(folder))
+    if config.model_type != CaptionerConfig.model_type or not (folder / "model.safetensors").is_file():
+        raise ValueError(f"{name} holds no captioner (its config.json is another model's, or the weights are missing)")
+    try:
+        model = Captioner.from_pretrained(str(folder))
+        tokenizer = hf.PreTrainedTokenizerFast.from_pretrained(str(folder))
+    except (OSError, ValueError, need("safetensors", extra="caption").SafetensorError) as error:
+        raise ValueError(f"{name}: the captioner cannot be read ({str(error).splitlines()[0]})") from None
+    return model.to(best_device()).eval(), tokenizer

@@ -1,0 +1,214 @@
+"""`scalegrad caption`: the human figures, training and scoring at small size, mistakes in one sentence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from scalegrad.cli import main
+from scalegrad.lab import captioning as lab
+from scalegrad.tasks.captioning.scenes import make_scene
+
+
+def coco(path, items):
+    images = [{"id": name, "file_name": f"{name}.png"} for name, _ in items]
+    path.write_text(json.dumps({"images": images, "annotations": [{"image_id": n, "caption": t} for n, t in items]}))
+    return str(path)
+
+
+def failed(capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main(["caption", *arguments])
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.startswith("scalegrad: ")
+    return said
+
+
+def test_human_figures(tmp_path, capsys):
+    """The, dog, ., cat of six words; lower-cased, punctuation kept."""
+    path = coco(tmp_path / "val.json", [(1, "The dog. the cat."), (2, "A b c d e f.")])
+    with pytest.raises(SystemExit):
+        main(["caption", "evaluate", "--paragraphs", path, "--json"])
+    found = json.loads(capsys.readouterr().out)["human"]
+    assert found["rep_1"] == pytest.approx((1 / 3 + 0) / 2)
+    assert found["words"] == pytest.approx(6.5)
+    with pytest.raises(SystemExit):
+        main(["caption", "evaluate", "--paragraphs", path])
+    shown = capsys.readouterr().out
+    assert "paper: Human" in shown
+    assert ".421" in shown
+    assert ".167" in shown
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The whole experiment on a handful of scenes, once."""
+    folder = tmp_path_factory.mktemp("captioner")
+    sizes, recipe = {"train": 24, "valid": 4, "test": 4}, lab.SCALES["small"][1]
+    tiny = replace(recipe, hidden_size=16, attention_size=8, epochs=1, batch_size=12, more_than=0, evaluations=1)
+    patched = pytest.MonkeyPatch()
+    patched.setitem(lab.SCALES, "small", (sizes, tiny))
+    patched.setattr("scalegrad.tasks.captioning.scoring.MOST_TOKENS", 12)  # untrained, it would not find an end
+    patched.setattr("scalegrad.tasks.captioning.scoring.choose_beta.__defaults__", ((0.0, 0.5), None))
+    with pytest.raises(SystemExit) as stopped:
+        main(["caption", "train", "--out", str(folder), "--objective", "mle", "--objective", "sg=0.5"])
+    patched.undo()
+    assert not stopped.value.code
+    return folder
+
+
+def test_training_leaves_tables_runs_and_a_page(trained):
+    found = json.loads((trained / "captions.json").read_text())
+    assert [run["objective"] for run in found["runs"]] == ["mle", "sg=0.5"]
+    assert list(found["runs"][0]["rows"]) == [
+        "greedy", "3-block", "greedy,gamma=0.5", "top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100",
+    ]  # fmt: skip
+    assert list(found["runs"][1]["rows"]) == ["greedy", "3-block"]
+    assert found["runs"][0]["strategies"]["3-block"].startswith("greedy,")
+    page = (trained / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 4
+    assert "The same picture, described by each" in page
+    reference = make_scene("test", 0).paragraph
+    assert reference.split(".")[0] in page.replace("<mark>", "").replace("</mark>", "")
+
+
+def test_a_finished_folder_is_only_read(trained, capsys):
+    before = {path: path.stat().st_mtime_ns for path in trained.rglob("done.json")}
+    sizes, recipe = {"train": 24, "valid": 4, "test": 4}, lab.SCALES["small"][1]
+    tiny = replace(recipe, hidden_size=16, attention_size=8, epochs=1, batch_size=12, more_than=0, evaluations=1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(lab.SCALES, "small", (sizes, tiny))
+        with pytest.raises(SystemExit):
+            main(["caption", "train", "--out", str(trained), "--objective", "mle", "--objective", "sg=0.5"])
+        said = failed(capsys, "train", "--out", str(trained), "--objective", "mle", "--epochs", "2")
+    assert {path: path.stat().st_mtime_ns for path in trained.rglob("done.json")} == before
+    assert "its recipe.epochs is 1, not 2" in said
+
+
+def test_a_trained_captioner_describes_images_and_is_scored(trained, tmp_path, capsys):
+    run = str(trained / "mle-seed0")
+    make_scene("test", 0).image.save(tmp_path / "a.png")
+    (tmp_path / "b.png").write_bytes((tmp_path / "a.png").read_bytes()[:200])
+    images = [str(tmp_path / name) for name in ("a.png", "b.png", "c.png")]
+    with pytest.raises(SystemExit):
+        main(["caption", "caption", *images, "--model", run, "--skip-bad", "--json", "--strategy", "greedy"])
+    shown = capsys.readouterr()
+    assert list(json.loads(shown.out)) == [images[0]]
+    assert "left out: 1 with an image that cannot be read" in shown.err
+    assert "1 with no image file" in shown.err
+    assert "b.png cannot be read as an image" in failed(capsys, "caption", *images, "--model", run)
+    with pytest.raises(SystemExit):
+        main(["caption", "evaluate", run, "--limit", "2", "--strategy", "greedy,block=1", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {"human", "greedy,block=1"}
+    assert found["greedy,block=1"]["rep_1"] == 0.0
+
+
+def test_own_paragraphs_and_features(tmp_path, capsys):
+    """Twelve images with features in one file; one without a caption and one without features are counted."""
+    regions = {
+        str(number): np.random.default_rng(number).normal(size=(3, 5)).astype(np.float32) for number in range(12)
+    }
+    del regions["3"]
+    np.savez(tmp_path / "regions.npz", **regions)
+    text = "a dog is on the grass."
+    files = {
+        name: coco(tmp_path / f"{name}.json", [(number, text) for number in numbers])
+        for name, numbers in (("train", range(8)), ("valid", (8, 9)), ("test", (10, 11)))
+    }
+    asked = ["train", "--out", str(tmp_path / "out"), "--features", str(tmp_path / "regions.npz"), "--objective", "mle"]
+    asked += [word for name, path in files.items() for word in (f"--{name}", path)]
+    assert "image 3: no features (--skip-bad leaves such items out)" in failed(capsys, *asked)
+    assert "the train split has 8 images" in failed(capsys, *asked, "--visual-genome")
+    with pytest.MonkeyPatch.context() as patched:
+        small = {"hidden_size": 8, "attention_size": 4, "epochs": 1, "more_than": 0, "evaluations": 1}
+        from scalegrad.tasks.captioning import training
+
+        patched.setattr(training, "PAPER", replace(training.PAPER, **small))
+        patched.setattr("scalegrad.tasks.captioning.scoring.choose_beta.__defaults__", ((0.0,), None))
+        patched.setattr("scalegrad.tasks.captioning.scoring.MOST_TOKENS", 12)
+        with pytest.raises(SystemExit) as stopped:
+            main(["caption", *asked, "--skip-bad"])
+    assert not stopped.value.code
+    assert "left out: 1 with no features (image 3)" in capsys.readouterr().err
+    found = json.loads((tmp_path / "out" / "captions.json").read_text())
+    assert found["left_out"] == {"no features": ["image 3"]}
+    model = str(tmp_path / "out" / "mle-seed0")
+    assert "trained on features made elsewhere" in failed(capsys, "caption", str(tmp_path / "x.png"), "--model", model)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "--scale", "huge"], "--scale must be one of small, large"),
+        (["train", "--seeds", "0"], "--seeds must be at least 1"),
+        (["train", "--objective", "sg=2"], "must"),
+        (["train", "--train", "a.json"], "--train, --valid and --test belong together"),
+        (["evaluate"], "give MODEL to score it, or --paragraphs FILE"),
+        (["evaluate", "nowhere"], "nowhere holds no captioner"),
+        (["evaluate", "--paragraphs", "none.json"], "none.json"),
+        (["caption", "a.png", "--model", "nowhere"], "nowhere holds no captioner"),
+    ],
+)
+def test_mistakes(arguments, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert said in failed(capsys, *arguments)
+
+
+def test_the_gpu_command_runs_its_trainings_as_processes(tmp_path, monkeypatch):
+    """Two trainings at a time; what they leave is put into one file. The trainings themselves are played."""
+    started = []
+    monkeypatch.setattr(lab, "_run_all", lambda commands, parallel, environment: started.append((commands, parallel)))
+    monkeypatch.setattr(lab, "read_run", lambda run: lab.CaptionRun(lab.PAPER_OBJECTIVES[0], 0, {"rows": {}}))
+    monkeypatch.setattr(lab.Run, "open", lambda path: path)
+    lab.main(["--out", str(tmp_path), "--scale", "large", "--seeds", "2", "--parallel", "6"])
+    ((commands, parallel),) = started
+    assert parallel == 6
+    assert [command[-4:] for command in commands] == [
+        ["--objective", name, "--only-seed", str(seed)] for seed in (0, 1) for name in ("mle", "ul=0.5", "sg=0.5")
+    ]
+    assert len(json.loads((tmp_path / "captions.json").read_text())) == 6
+    assert torch.get_num_threads() == 1
+
+
+def test_one_training_of_the_gpu_command(tmp_path, monkeypatch):
+    """What such a process does, at small size: one objective, one seed, no summary."""
+    sizes = {"train": 12, "valid": 2, "test": 2}
+    small = {"hidden_size": 8, "attention_size": 4, "epochs": 1, "batch_size": 12, "more_than": 0, "evaluations": 1}
+    monkeypatch.setitem(lab.SCALES, "large", (sizes, replace(lab.SCALES["large"][1], **small)))
+    monkeypatch.setattr("scalegrad.tasks.captioning.scoring.choose_beta.__defaults__", ((0.0,), None))
+    monkeypatch.setattr("scalegrad.tasks.captioning.scoring.MOST_TOKENS", 8)
+    lab.main(["--out", str(tmp_path), "--scale", "large", "--objective", "ul=0.5", "--only-seed", "2"])
+    found = json.loads((tmp_path / "ul-0.5-seed2" / "captions.json").read_text())
+    assert found["strategies"] == {"greedy": "greedy", "3-block": "greedy,soft_block=3"}
+    assert found["human"]["n_texts"] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ul-0.5-seed2"]
+
+
+def test_a_failing_training_stops_the_others(tmp_path):
+    import sys
+
+    commands = [[sys.executable, "-c", "raise SystemExit(3)"], [sys.executable, "-c", "import time; time.sleep(60)"]]
+    with pytest.raises(ValueError, match="exit code 3"):
+        lab._run_all(commands, 2, {})
+
+
+def test_kept_regions_are_those_of_the_drawn_scenes(tmp_path):
+    """Made once; then read, in half precision, without a picture being drawn."""
+    from scalegrad.tasks.captioning.experiment import scene_splits
+    from scalegrad.tasks.captioning.scenes.scene import Scene
+
+    sizes = {"train": 3, "valid": 1, "test": 1}
+    drawn = scene_splits(sizes)
+    lab.kept_regions(tmp_path / "regions.safetensors", sizes)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Scene, "image", None)
+        kept = scene_splits(sizes, regions=lab.kept_regions(tmp_path / "regions.safetensors", sizes))
+    assert [item.paragraph for item in kept.train] == [item.paragraph for item in drawn.train]
+    for first, second in zip([*kept.train, *kept.test], [*drawn.train, *drawn.test], strict=True):
+        torch.testing.assert_close(first.regions, second.regions, atol=2e-3, rtol=2e-3)
