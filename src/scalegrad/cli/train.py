@@ -50,6 +50,7 @@ Warmup = Annotated[float | None, typer.Option("--warmup-steps", help="Steps, or 
 Decay = Annotated[float | None, typer.Option("--weight-decay", help="Of AdamW (default: 0.01).")]
 Clip = Annotated[float | None, typer.Option("--max-grad-norm", help="Clip gradients; 0: do not (default: 1).")]
 EvaluateEvery = Annotated[int | None, typer.Option(help="Steps between validations (default: a tenth of the run).")]
+EvaluationBatch = Annotated[int | None, typer.Option(help="Sequences at a time there (default: --batch-size).")]
 SaveEvery = Annotated[int | None, typer.Option(help="Steps between checkpoints (default: at validations).")]
 LogEvery = Annotated[int | None, typer.Option(help="Steps between lines of metrics.jsonl (default: 10).")]
 Patience = Annotated[int | None, typer.Option(help="Stop after so many validations without a better one.")]
@@ -99,6 +100,7 @@ def command(
     weight_decay: Decay = None,
     max_grad_norm: Clip = None,
     evaluate_every: EvaluateEvery = None,
+    evaluation_batch_size: EvaluationBatch = None,
     save_every: SaveEvery = None,
     log_every: LogEvery = None,
     patience: Patience = None,

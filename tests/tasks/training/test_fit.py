@@ -1,5 +1,6 @@
 """`fit`: what it computes, what it selects, and that stopping and going on changes nothing."""
 
+import errno
 import os
 from dataclasses import replace
 
@@ -191,6 +192,26 @@ def test_a_checkpoint_is_data_not_code(gpt2, data, new_run, tmp_path):
     with pytest.raises(ValueError, match=r"^the checkpoint .*checkpoint-4 cannot be loaded \(Weights only load failed"):
         fit(gpt2(), "mle", *data, run, SETTINGS)
     assert not (tmp_path / "harm").exists()
+
+
+def test_a_model_that_cannot_be_written_leaves_nothing_half_done(gpt2, data, new_run):
+    class Full:
+        pad_token_id = 0
+
+        def save_pretrained(self, folder):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    run = new_run("a")
+    sentence = r"^the model of step \d could not be written to .* \(No space left on device\); .* goes on from step 9$"
+    with pytest.raises(checkpoints.CheckpointError, match=sentence):
+        fit(gpt2(), "mle", *data, run, SETTINGS, tokenizer=Full())
+    assert not run.finished
+    assert not run.model_path.exists()
+    assert not (run.path / ".model").exists()
+    again = fit(gpt2(7), "mle", *data, run, SETTINGS)  # nothing is left to train
+    whole = fit(gpt2(), "mle", *data, new_run("b"), SETTINGS)
+    assert log(again.run) == log(whole.run)
+    assert all(torch.equal(value, weights(whole.run)[name]) for name, value in weights(again.run).items())
 
 
 def test_an_encoder_decoder(new_run):

@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 import os
 import pickle
-import resource
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,12 +16,12 @@ import torch
 from scalegrad._extras import need
 from scalegrad.decoding.memory import out_of_memory
 from scalegrad.integrations import hf
-from scalegrad.integrations.card import write_card
 from scalegrad.integrations.objective import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.training import checkpoints
 from scalegrad.tasks.training.batches import BatchSampler, TrainingBatches, batches_in_epoch, shuffled
 from scalegrad.tasks.training.collate import Pad
+from scalegrad.tasks.training.saving import save_model
 from scalegrad.tasks.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -236,7 +233,7 @@ def _memory_sentence(trainer: RunTrainer, settings: Settings) -> str:
 def _finish(trainer: RunTrainer, tokenizer: Any, run: Run) -> Fitted:
     """Select, save, and say that the run is finished, in this order."""
     step = trainer.select()
-    model = _save_model(trainer, tokenizer, run, step)
+    model = save_model(trainer, tokenizer, run, step)
     nll = trainer.state.best_metric
     results = {
         "steps": trainer.state.global_step,
@@ -254,51 +251,14 @@ def _finish(trainer: RunTrainer, tokenizer: Any, run: Run) -> Fitted:
     return Fitted(model if trainer.loss is None else hf.detach(model), run, **results)
 
 
-def _save_model(trainer: RunTrainer, tokenizer: Any, run: Run, step: int) -> Any:
-    """model/, whole or not at all, and the model in it.
-
-    Of a PEFT model the adapter goes into adapter/, and model/ has it merged in; where processes hold parts of the
-    weights (FSDP, DeepSpeed) it stays an adapter.
-    """
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    with checkpoints.explained("the model", run.checkpoints, step):
-        if hasattr(model, "merge_and_unload") and not (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
-            _save_folder(run.path / "adapter", run, trainer, trainer.save_whole)
-            model = model.merge_and_unload()
-            _save_folder(run.model_path, run, trainer, partial(_save_merged, model) if run.writes else None, tokenizer)
-        else:
-            _save_folder(run.model_path, run, trainer, trainer.save_whole, tokenizer)
-    return model
-
-
-def _save_merged(model: Any, folder: str) -> None:
-    model.save_pretrained(folder)
-    write_card(Path(folder), model.config.scalegrad)  # an attached model does so by itself: the adapter did
-
-
-def _save_folder(
-    path: Path, run: Run, trainer: RunTrainer, save: Callable[[str], Any] | None, tokenizer: Any = None
-) -> None:
-    unfinished = path.with_name(f".{path.name}")
-    if save is not None:
-        save(str(unfinished))
-    trainer.accelerator.wait_for_everyone()
-    if run.writes:
-        if not list(unfinished.glob("*.safetensors")):
-            raise ValueError(
-                "no weights were saved: the processes hold parts of them and their configuration keeps these apart "
-                "(DeepSpeed: stage3_gather_16bit_weights_on_model_save); the last checkpoint has them"
-            )
-        if tokenizer is not None:
-            tokenizer.save_pretrained(str(unfinished))
-        checkpoints.replace_folder(unfinished, path)
-    trainer.accelerator.wait_for_everyone()
-
-
 def _peak_memory() -> float:
     """MiB at most: of the accelerator where there is one, else of the process."""
     if torch.cuda.is_available():
         return round(torch.cuda.max_memory_allocated() / 2**20, 1)
+    try:
+        import resource
+    except ImportError:  # Windows does not say
+        return 0.0
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(most / (2**20 if sys.platform == "darwin" else 2**10), 1)
 
