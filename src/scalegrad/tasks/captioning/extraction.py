@@ -44,13 +44,23 @@ def load_extractor(name: str = SCENES, device: str | torch.device = "cpu") -> Ex
     hf = need("transformers", extra="caption")
     try:
         config = hf.AutoConfig.from_pretrained(name)
-        processor = hf.AutoImageProcessor.from_pretrained(name)
+        processor = _processor(hf, name)
         if type(config) in hf.AutoModelForObjectDetection._model_mapping:
             return _Detector(hf.AutoModelForObjectDetection.from_pretrained(name), processor, device)
         return _Backbone(hf.AutoModel.from_pretrained(name), processor, device)
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, AttributeError) as error:
         reason = " ".join(str(error).split(". ")[0].split())
         raise ValueError(f"{name} cannot be loaded as a detector or vision backbone ({reason})") from None
+
+
+def _processor(hf: Any, name: str) -> Any:
+    """What prepares images for a model. Some versions of transformers want torchvision for the automatic choice."""
+    try:
+        return hf.AutoImageProcessor.from_pretrained(name)
+    except ImportError:
+        settings, _ = hf.BaseImageProcessor.get_image_processor_dict(name)
+        kind = str(settings.get("image_processor_type", "")).removesuffix("Fast").removesuffix("Pil")
+        return getattr(hf, f"{kind}Pil").from_pretrained(name)
 
 
 class _Detector:
