@@ -101,7 +101,9 @@ def test_processes_share_the_jobs(tried, tmp_path):
     assert said == [("runs", 1, 2), ("runs", 2, 2)]
     alone = run_sweep(small, tmp_path / "one", devices=())
     for a, b in zip(found.comparison.systems, alone.comparison.systems, strict=True):
-        assert (a.label, dict(a.figures)) == (b.label, dict(b.figures))
+        # Processes have other numbers of threads, and sums another order.
+        assert a.label == b.label
+        assert dict(a.figures) == pytest.approx(dict(b.figures), rel=1e-3)
 
 
 def test_gpus_by_name(monkeypatch):

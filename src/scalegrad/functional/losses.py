@@ -70,7 +70,7 @@ def scale_grad(
         source: [..., S] ids seen from the first step (an encoder's input).
         segments: [..., T] document of each position in packed rows: where the id changes, nothing is seen any more.
         num_items: what "mean" divides by, in place of the number of targets kept.
-        inplace: the gradient may overwrite the logits.
+        inplace: the gradient may overwrite the logits (in a compiled graph it has no effect).
         options: see `Options`.
 
     >>> import torch
