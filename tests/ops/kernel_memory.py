@@ -117,22 +117,26 @@ def ranges(device: str, objectives: Objectives) -> None:
 
 
 def lengths(device: str, objectives: Objectives) -> None:
-    """As long as a list may be, and one longer; more rows to a program that keeps bits; lists of each row's own."""
+    """As long as a list may be, and one longer; more rows to a program that keeps bits, and many ids at its
+    start; lists of each row's own."""
     from scalegrad.ops import triton_logits
 
-    shipped = triton_logits.MOST_LISTED, triton_logits.ROWS
+    shipped = triton_logits.MOST_LISTED, triton_logits.ROWS, triton_logits.LIST
     try:
         for objective in objectives:
             for most, rows in ((7, 16), (6, 2), (6, 32)):
                 triton_logits.MOST_LISTED, triton_logits.ROWS = most, rows
                 case = make_case(objective, 40, rows=5, steps=7, edges=(3, 9))
                 verify(f"{objective} 7 places, a list has {most}", case, torch.float32, device)
+            triton_logits.MOST_LISTED, triton_logits.ROWS, triton_logits.LIST = 6, 4, 2  # 2 ids, then 8 at a time
+            long = make_case(objective, 40, rows=2, steps=33, edges=(14, 15))
+            verify(f"{objective} many ids at a time", long, torch.float32, device)
             triton_logits.MOST_LISTED = 9
             for steps in (9, 10):
                 own = make_case(objective, 37, steps=steps, token_set=NgramRepeat(1), edges=(7, 20))
                 verify(f"{objective} lists of its own", own, torch.bfloat16, device)
     finally:
-        triton_logits.MOST_LISTED, triton_logits.ROWS = shipped
+        triton_logits.MOST_LISTED, triton_logits.ROWS, triton_logits.LIST = shipped
 
 
 def no_token(device: str, objectives: Objectives) -> None:

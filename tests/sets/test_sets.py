@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from tests import oracles
 from tests.calls import FAST_WAYS, OBJECTIVES, WAYS, gradient
 from tests.cases import token_sets
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from scalegrad.functional import scale_grad
 from scalegrad.functional.inputs import read_sequences
 from scalegrad.sets import History, Ids, Members, NgramRepeat, Seen, TokenSet
 from scalegrad.sets.token_set import Both, Either, Not
@@ -294,3 +296,28 @@ def test_a_set_that_says_nothing_says_so():
             torch.zeros(1, 2).long(),
             discourage=Forgotten(),
         )
+
+
+# ---- what is kept from call to call ----------------------------------------------------------------------------------
+
+
+def test_ranges_kept_from_an_earlier_call_serve_another_row_and_a_gradient():
+    targets = torch.tensor([[4, 7, 4, 1]])
+    with torch.inference_mode():
+        first = Seen().compact(history([4, 7, 4, 1]))
+    again = Seen().compact(history([1, 2, 3, 5]))
+    assert again.end is first.end
+    assert again.end.tolist() == [1, 2, 3, 4]
+    assert Seen(window=2).compact(history([1, 2, 3, 5])).begin.tolist() == [0, 0, 1, 2]
+    assert again.begin.tolist() == [0] * 4  # a window changes nothing that is kept
+    logits = torch.zeros(1, 4, VOCAB, requires_grad=True)
+    scale_grad(logits, targets, 0.5).backward()  # inference tensors could not be kept for it
+    # The last target is novel, γ 0.5, and two of ten tokens were seen: p̃ = 0.5 / (2 + 8 · 0.5)
+    assert logits.grad[0, 3, 1].item() == pytest.approx((0.5 / 6 - 1) / 4)
+
+
+def test_a_mode_that_makes_other_tensors_leaves_nothing_behind():
+    past = history([4] * 7)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert isinstance(Seen().compact(past).end, FakeTensor)
+    assert Seen().compact(past).end.tolist() == [1, 2, 3, 4, 5, 6, 7]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from scalegrad.bench.cases import Case
+from scalegrad.bench.peers import FILTERED
 from scalegrad.bench.runner import Measurement, Row, ratio
 
 Results = Sequence[tuple[Case, Sequence[Row]]]
@@ -106,7 +107,9 @@ RULES: tuple[Rule, ...] = (
         0.35,
     ),
     ("hidden, V 128256: SG / three-product floor", lambda f: f.floor("linear large", SG), 1.30),
-    ("hidden, V 128256: SG / cut-cross-entropy", lambda f: f.time("linear large", SG, "CE cut-cross-entropy"), 0.90),
+    # With its defaults, which skip work and so are its fastest: told to skip nothing it sums its gradients in bfloat16
+    # all the same, errs beyond what a peer may, and has no speed here.
+    ("hidden, V 128256: SG / cut-cross-entropy's default", lambda f: f.time("linear large", SG, FILTERED), 0.90),
     ("hidden, V 128256: extra memory of SG / gradients", lambda f: f.of_gradients("linear large", SG), 1.5),
     ("hidden, V 50257: SG / CE", lambda f: f.time("linear small", SG, CE), 1.02),
     ("hidden, V 128256: SG / CE", lambda f: f.time("linear large", SG, CE), 1.02),

@@ -110,7 +110,9 @@ def follow(
         _clear(words, ids + old_line.to(tl.int64) * ids_stride, lead, V, old_begin, old_end, G, WIDTH, UNITS, LIST)
         tl.debug_barrier()
     _mark(words, change, lead, G, WIDTH, UNITS, LIST)
-    for start in range(first + LIST, end, 4 * LIST):  # a long way: more at a time
+    for start in range(first + LIST, end, 4 * LIST):  # a long way: more at a time, and only what is not set already
         more = load_tokens(ids + line.to(tl.int64) * ids_stride, start, end, V, 4 * LIST)
-        _mark(words, more, lead, G, WIDTH, UNITS, 4 * LIST)
+        word, bit = place_of(more + lead, G, WIDTH, UNITS)
+        old = tl.load(words + word, mask=more >= 0, other=0, cache_modifier=".cg")
+        _mark(words, tl.where(((old >> bit) & 1) == 0, more, -1), lead, G, WIDTH, UNITS, 4 * LIST)
     tl.debug_barrier()

@@ -43,7 +43,6 @@ def fill(
         inputs = zip((hidden, weight, bias), wanted, strict=True)
         made = (torch.zeros_like(x) if want and x is not None else None for x, want in inputs)
         return losses, HeadGrads(*made)
-    hidden = hidden.masked_fill((rows.targets < 0)[:, None], 0.0)  # NaN there must not reach a product
     padding = -vocab % PAD_TO if vocab % 8 else 0
     head, head_bias = weight, bias
     if padding:
@@ -58,7 +57,8 @@ def fill(
     repeats = None if members.own_lines else triton_logits.repeats_of(members, objective, vocab)  # once for all chunks
     parts = []
     for a in range(0, n, size):
-        h = hidden[a : a + size]
+        ignored = (rows.targets[a : a + size] < 0)[:, None]
+        h = hidden[a : a + size].masked_fill(ignored, 0.0)  # NaN there must not reach a product
         chunk = buffer[: len(h)]
         if head_bias is None:
             torch.mm(h, head.t(), out=chunk)
@@ -74,6 +74,7 @@ def fill(
             _add_product(d_weight, chunk.t(), h, first=a == 0)
         if d_bias is not None:
             d_bias += logits.sum(0, dtype=torch.float32)
+        del h  # before the next is made
     losses = Losses(*(torch.cat(column) for column in zip(*parts, strict=True)))
     return losses, HeadGrads(
         d_hidden,

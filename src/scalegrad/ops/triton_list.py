@@ -16,13 +16,25 @@ CLAIMING_PROGRAMS = 512
 
 
 @triton.jit
-def load_list(ids, earlier, ids_stride, line, begin, end, V, MOST: tl.constexpr):
-    """[MOST] the distinct tokens of `ids[line, begin:end]`: each where it stands first, −1 at every other place."""
+def read_list(ids, earlier, ids_stride, line, begin, end, MOST: tl.constexpr):
+    """[MOST] the tokens of `ids[line, begin:end]`, and where each stood before."""
     place = begin + tl.arange(0, MOST)
     at = line.to(tl.int64) * ids_stride + place
     token = tl.load(ids + at, mask=place < end, other=-1)
-    before = tl.load(earlier + at, mask=place < end, other=0)
+    return token, tl.load(earlier + at, mask=place < end, other=0)
+
+
+@triton.jit
+def distinct(token, before, begin, V):
+    """Of a list that was read: each token where it stands first, −1 at every other place."""
     return tl.where((before < begin) & (token < V), token, -1)
+
+
+@triton.jit
+def load_list(ids, earlier, ids_stride, line, begin, end, V, MOST: tl.constexpr):
+    """Both: `distinct` of `read_list`."""
+    token, before = read_list(ids, earlier, ids_stride, line, begin, end, MOST)
+    return distinct(token, before, begin, V)
 
 
 @triton.jit

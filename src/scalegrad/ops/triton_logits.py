@@ -23,7 +23,7 @@ from scalegrad.sets import Members
 WARPS = 16
 REGISTERS = 64  # of a thread: more would leave fewer rows at work
 MOST_LISTED = 4096  # places of a list that are held as a list, beside the row; longer ones as bits
-ROWS, MOST_ROWS = 16, 64  # of a program that keeps bits; they take at most 1/256 of half-precision logits
+ROWS, MOST_ROWS = 16, 128  # of a program that keeps bits; they take at most 1/256 of half-precision logits
 SCALED, SCALING_PROGRAMS = 8192, 1024  # elements that a program of `scale_` takes at a time, and how many programs
 
 
@@ -125,7 +125,7 @@ def _as_list(members: Members, objective: Objective) -> bool:
 def _rows_each(n: int, width: int) -> int:
     """Rows of a program that keeps bits. It sets those of its first row one by one, up to `width` of them: the longer
     that may take, the more rows share it, as long as there are programs enough for every multiprocessor."""
-    return int(triton.next_power_of_2(max(ROWS, min(MOST_ROWS, width // 512, n // 512))))
+    return int(triton.next_power_of_2(max(ROWS, min(MOST_ROWS, width // 256, n // 512))))
 
 
 def _can_walk(logits: Tensor, grad: Tensor | None) -> bool:

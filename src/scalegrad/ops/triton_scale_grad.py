@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 from scalegrad.ops.triton_bits import bits_of, first_change, follow, has_bit, load_row, load_tokens, load_words
-from scalegrad.ops.triton_list import load_list
+from scalegrad.ops.triton_list import distinct, read_list
 from scalegrad.ops.triton_tiles import (
     INNER,
     LN2,
@@ -163,10 +163,8 @@ def scale_grad_kernel(
                 )  # fmt: skip
                 old_line, old_begin, old_end = row_line, row_begin, row_end
                 target_listed = has_bit(words, k + lead, G, WIDTH, UNITS)
-            if LISTED:
-                token = load_list(ids, earlier, ids_stride, row_line, row_begin, row_end, V, MOST)
-                x_list = through_head(tl.load(row + lead + token, mask=token >= 0, other=0.0), SOFTCAP, SCALE)
-                target_listed = tl.max((token == k).to(tl.int32)) > 0
+            if LISTED:  # read here, gathered after the first tile, used after the last: nothing waits for it
+                token, before = read_list(ids, earlier, ids_stride, row_line, row_begin, row_end, MOST)
             gamma = tl.full([], 1.0, tl.float32)
             if SET | LISTED:
                 gamma = tl.load(strength + n)
@@ -182,6 +180,9 @@ def scale_grad_kernel(
                     x0, x1, x2, x3, words, 0, lead, V, c, mass, seen_sum, plain,
                     START, SET, COMPLEMENT, SMOOTH, SOFTCAP, SCALE, G, WIDTH, UNITS,
                 )  # fmt: skip
+            if LISTED:
+                token = distinct(token, before, row_begin, V)
+                gathered = tl.load(row + lead + token, mask=token >= 0, other=0.0)
             for i in range(1, full - KEEP):
                 x0, x1, x2, x3 = read_tile(row, i * TILE, lead, V, room, True, INNER, G, WIDTH)
                 c, mass, seen_sum, plain = _add_tile(
@@ -218,6 +219,8 @@ def scale_grad_kernel(
             all_mass = tl.sum(mass * fade)
             seen_mass = tl.sum(seen_sum * fade)
             if LISTED:
+                x_list = through_head(gathered, SOFTCAP, SCALE)
+                target_listed = tl.max((token == k).to(tl.int32)) > 0
                 seen_mass = tl.sum(tl.where(token >= 0, tl.exp2(tl.fma(x_list, LOG2E, -highest)), 0.0))
 
             # Eq. 4: novel tokens count γ times, discouraged ones once.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from scalegrad.sets.history import History
 from scalegrad.sets.members import Members
@@ -36,15 +38,14 @@ class Seen(TokenSet):
             # Source and what still counts are not one range: what was forgotten lies between.
             return Members.chosen(history.entries, self._readable(history))
         # What step t has seen is one range of its row: the source, then its document up to t.
-        steps, entries = history.arrivals.shape[1], history.entries
-        place = torch.arange(history.arrivals.numel(), device=entries.device)  # few operations: on a GPU each is felt
-        end = (place % max(1, steps)).add_(1 + entries.shape[1] - steps)
-        return Members(entries.to(torch.int32), place // max(1, steps), self._first(history, end), end)
-
-    def _first(self, history: History, end: Tensor) -> Tensor:
-        """[N] the first step that still counts: the document's, or the window's (then nothing stands ahead)."""
-        first = torch.zeros_like(end) if history.start is None else history.start.flatten()
-        return first if self.window is None else torch.maximum(first, end - self.window)
+        rows, steps = history.arrivals.shape
+        entries = history.entries
+        line, begin, end = _prefixes(entries.device, rows, steps, entries.shape[1] - steps)
+        if history.start is not None:
+            begin = history.start.flatten()
+        if self.window is not None:  # then nothing stands ahead
+            begin = torch.maximum(begin, end - self.window)
+        return Members(entries.to(torch.int32), line, begin, end)
 
     def _readable(self, history: History) -> Tensor:
         """[R, T, S + T] as `History.readable`, within the window."""
@@ -56,3 +57,34 @@ class Seen(TokenSet):
         recent = step > step[:, None] - self.window  # [T, T]
         ahead = torch.ones(steps, readable.shape[2] - steps, dtype=torch.bool, device=readable.device)
         return readable & torch.cat([ahead, recent], 1)
+
+
+def _prefixes(device: torch.device, rows: int, steps: int, ahead: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Line, begin and end, [N] each, of everything up to each step, `ahead` entries standing before the first.
+
+    They follow from the shapes, so they are kept from call to call: making them is five operations, and on a GPU each
+    is felt. Kept for one stream, whose order says that they are there; and not while a graph is captured or compiled,
+    nor under a mode that may put other tensors in their place.
+    """
+    if torch.compiler.is_compiling() or is_in_torch_dispatch_mode():
+        return _make_prefixes(device, rows, steps, ahead)
+    if device.type != "cuda":
+        return _kept_prefixes(device, rows, steps, ahead, 0)
+    with torch.cuda.device(device):
+        if torch.cuda.is_current_stream_capturing():
+            return _make_prefixes(device, rows, steps, ahead)
+        return _kept_prefixes(device, rows, steps, ahead, torch.cuda.current_stream().cuda_stream)
+
+
+@lru_cache(maxsize=4)
+def _kept_prefixes(
+    device: torch.device, rows: int, steps: int, ahead: int, stream: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    with torch.inference_mode(False):  # they may be needed for a backward pass later
+        return _make_prefixes(device, rows, steps, ahead)
+
+
+def _make_prefixes(device: torch.device, rows: int, steps: int, ahead: int) -> tuple[Tensor, Tensor, Tensor]:
+    place = torch.arange(rows * steps, device=device)
+    end = (place % max(1, steps)).add_(1 + ahead)
+    return place // max(1, steps), torch.zeros_like(end), end
