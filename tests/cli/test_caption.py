@@ -56,7 +56,9 @@ def trained(tmp_path_factory):
     patched.setattr("scalegrad.tasks.captioning.scoring.MOST_TOKENS", 12)  # untrained, it would not find an end
     patched.setattr("scalegrad.tasks.captioning.scoring.choose_beta.__defaults__", ((0.0, 0.5), None))
     with pytest.raises(SystemExit) as stopped:
-        main(["caption", "train", "--out", str(folder), "--objective", "mle", "--objective", "sg=0.5"])
+        main(
+            ["caption", "train", "--out", str(folder), "--objective", "mle", "--objective", "sg=0.5", "--parallel", "1"]
+        )
     patched.undo()
     assert not stopped.value.code
     return folder
@@ -84,8 +86,21 @@ def test_a_finished_folder_is_only_read(trained, capsys):
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(lab.SCALES, "small", (sizes, tiny))
         with pytest.raises(SystemExit):
-            main(["caption", "train", "--out", str(trained), "--objective", "mle", "--objective", "sg=0.5"])
-        said = failed(capsys, "train", "--out", str(trained), "--objective", "mle", "--epochs", "2")
+            main(
+                [
+                    "caption",
+                    "train",
+                    "--out",
+                    str(trained),
+                    "--objective",
+                    "mle",
+                    "--objective",
+                    "sg=0.5",
+                    "--parallel",
+                    "1",
+                ]
+            )
+        said = failed(capsys, "train", "--out", str(trained), "--objective", "mle", "--epochs", "2", "--parallel", "1")
     assert {path: path.stat().st_mtime_ns for path in trained.rglob("done.json")} == before
     assert "its recipe.epochs is 1, not 2" in said
 
@@ -160,20 +175,27 @@ def test_mistakes(arguments, said, capsys, tmp_path, monkeypatch):
     assert said in failed(capsys, *arguments)
 
 
-def test_the_gpu_command_runs_its_trainings_as_processes(tmp_path, monkeypatch):
-    """Two trainings at a time; what they leave is put into one file. The trainings themselves are played."""
-    started = []
-    monkeypatch.setattr(lab, "_run_all", lambda commands, parallel, environment: started.append((commands, parallel)))
-    monkeypatch.setattr(lab, "read_run", lambda run: lab.CaptionRun(lab.PAPER_OBJECTIVES[0], 0, {"rows": {}}))
-    monkeypatch.setattr(lab.Run, "open", lambda path: path)
-    lab.main(["--out", str(tmp_path), "--scale", "large", "--seeds", "2", "--parallel", "6"])
-    ((commands, parallel),) = started
-    assert parallel == 6
-    assert [command[-4:] for command in commands] == [
-        ["--objective", name, "--only-seed", str(seed)] for seed in (0, 1) for name in ("mle", "ul=0.5", "sg=0.5")
-    ]
-    assert len(json.loads((tmp_path / "captions.json").read_text())) == 6
-    assert torch.get_num_threads() == 1
+def test_trainings_side_by_side(tmp_path, monkeypatch):
+    """Six trainings as processes; one that is finished is not started again. The trainings themselves are played."""
+    started, told = [], []
+
+    def play(commands, parallel, environment, watch):
+        started.append(([command[-4:] for command in commands], parallel, environment["OMP_NUM_THREADS"]))
+        watch()
+
+    monkeypatch.setattr(lab, "_run_all", play)
+    monkeypatch.setattr(lab, "read_run", lambda run: run.path.name)
+    monkeypatch.setattr(lab.os, "cpu_count", lambda: 16)
+    done = lab.Run.create(tmp_path / "mle-seed0", lab.scene_record(*lab.SCALES["large"], lab.PAPER_OBJECTIVES[0], 0))
+    done.finish({})
+    done.save("captions", {})
+    runs = lab.run_scenes("large", tmp_path, lab.PAPER_OBJECTIVES, 2, 6, told=lambda *given: told.append(given))
+    names = [(name, seed) for seed in ("0", "1") for name in ("mle", "ul=0.5", "sg=0.5")]
+    assert started == [([["--objective", name, "--only-seed", seed] for name, seed in names[1:]], 6, "2")]
+    assert runs == [f"{name.replace('=', '-')}-seed{seed}" for name, seed in names]
+    assert told[0] == ("training UL α=0.5, seed 0", 0, 564)
+    with pytest.raises(ValueError, match=r"its recipe\.epochs is 6, not 2"):
+        lab.run_scenes("large", tmp_path, lab.PAPER_OBJECTIVES, 2, 6, epochs=2)
 
 
 def test_one_training_of_the_gpu_command(tmp_path, monkeypatch):

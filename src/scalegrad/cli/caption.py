@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,6 +44,9 @@ Images = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Images name
 Extractor = Annotated[str, typer.Option(help="With --images: a detector or vision backbone, hub name or folder.")]
 Genome = Annotated[bool, typer.Option("--visual-genome", help="Check that the splits have the published sizes.")]
 Epochs = Annotated[int | None, typer.Option(help="Epochs (default: the recipe's).")]
+Parallel = Annotated[
+    int, typer.Option(help="Drawn scenes: trainings at a time, each a process (0: all on a CPU, one on a GPU).")
+]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out items that cannot be read, and count them.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew, whatever FOLDER holds.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -74,6 +78,7 @@ def train(
     visual_genome: Genome = False,
     epochs: Epochs = None,
     skip_bad: SkipBad = False,
+    parallel: Parallel = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -88,9 +93,9 @@ def train(
     from dataclasses import replace
 
     from scalegrad.integrations.objective import Objective
-    from scalegrad.lab.captioning import SCALES, caption_experiment, summary
+    from scalegrad.lab.captioning import SCALES, caption_experiment, run_scenes, summary
     from scalegrad.runs import check_writable_folder, write_json
-    from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, scene_splits
+    from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES
     from scalegrad.tasks.captioning.problems import Problems
     from scalegrad.tasks.captioning.training import PAPER
 
@@ -109,15 +114,15 @@ def train(
         if own:
             named = {name: path for name, path in files.items() if path}
             splits = _splits(named, features, images, extractor, problems, out, visual_genome, told)
-            recipe = PAPER
+            recipe = replace(PAPER, epochs=epochs) if epochs else PAPER
+            runs = caption_experiment(splits, recipe, out, objectives, range(seeds), overwrite=overwrite, told=told)
         else:
-            sizes, recipe = SCALES[scale]
-            splits = scene_splits(sizes, told)
-        recipe = replace(recipe, epochs=epochs) if epochs else recipe
-        runs = caption_experiment(splits, recipe, out, objectives, range(seeds), overwrite=overwrite, told=told)
+            at_a_time = parallel or _at_a_time(len(objectives) * seeds)
+            options: dict[str, Any] = {"epochs": epochs, "overwrite": overwrite, "told": told}
+            runs = run_scenes(scale, out, objectives, seeds, at_a_time, **options)
     write_json(out / "captions.json", {"runs": summary(runs), "left_out": problems.as_dict()})
     _report_problems(problems)
-    _show(runs, out, splits.about["name"], images, as_json)
+    _show(runs, out, test.name if test else "scenes", images, as_json)
 
 
 @app.command()
@@ -197,6 +202,13 @@ def caption(
         for name, text in zip(found, texts, strict=True):
             print(f"{name}: {text}")
     _report_problems(problems)
+
+
+def _at_a_time(runs: int) -> int:
+    """All of a few trainings side by side on a CPU: threads of one training would mostly wait for each other."""
+    import torch
+
+    return 1 if torch.accelerator.is_available() else min(runs, 2 * (os.cpu_count() or 1))
 
 
 def _splits(

@@ -16,7 +16,9 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from scalegrad.tasks.captioning.experiment import (
 from scalegrad.tasks.captioning.features import Features, open_features, save_features
 from scalegrad.tasks.captioning.scenes import make_scene
 from scalegrad.tasks.captioning.scoring import Told
-from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, progress_callback
+from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, progress_callback, record
 
 # How many scenes, and what is trained on them: minutes on a laptop, or minutes on a GPU.
 SCALES: dict[str, tuple[dict[str, int], Recipe]] = {
@@ -121,29 +123,73 @@ def kept_regions(path: Path, sizes: Mapping[str, int]) -> Features:
 
 
 def run_scenes(
-    scale: str, folder: Path, objectives: Sequence[Objective], seeds: int, parallel: int, regions: Path | None
-) -> None:
-    """The experiment on drawn scenes, `parallel` trainings at a time, each a process; writes captions.json."""
+    scale: str,
+    folder: Path,
+    objectives: Sequence[Objective],
+    seeds: int,
+    parallel: int = 1,
+    *,
+    epochs: int | None = None,
+    regions: Path | None = None,
+    overwrite: bool = False,
+    told: Told | None = None,
+) -> list[CaptionRun]:
+    """The experiment on drawn scenes, `parallel` trainings at a time: each a process, the cores shared out among them.
+
+    Several processes of a thread each are faster than one of several threads: the products of a step are small.
+    """
+    sizes, recipe = SCALES[scale]
+    recipe = replace(recipe, epochs=epochs) if epochs else recipe
     wanted = [(objective, seed) for seed in range(seeds) for objective in objectives]
+    # Made here, so that a folder with runs of other settings is refused before anything starts.
+    runs = [
+        Run.create(run_path(folder, objective, seed), scene_record(sizes, recipe, objective, seed), overwrite=overwrite)
+        for objective, seed in wanted
+    ]
+    left = [place for place, run in enumerate(runs) if not (run.finished and (run.path / "captions.json").exists())]
+    if parallel <= 1 and left:
+        splits = scene_splits(sizes, told, kept_regions(regions, sizes) if regions else None)
+        return caption_experiment(splits, recipe, folder, objectives, range(seeds), told=told)
     start = [sys.executable, "-m", "scalegrad.lab.captioning", "--out", str(folder), "--scale", scale]
     start += ["--regions", str(regions)] if regions else []
-    commands = [[*start, "--objective", str(objective), "--only-seed", str(seed)] for objective, seed in wanted]
-    threads = str(max(1, (os.cpu_count() or 1) // parallel))
-    _run_all(commands, parallel, {**os.environ, "OMP_NUM_THREADS": threads})
-    runs = [read_run(Run.open(run_path(folder, objective, seed))) for objective, seed in wanted]
-    write_json(folder / "captions.json", summary(runs))
+    start += ["--epochs", str(epochs)] if epochs else []
+    commands = [[*start, "--objective", str(wanted[at][0]), "--only-seed", str(wanted[at][1])] for at in left]
+
+    def watch() -> None:
+        for at in left if told else ():
+            done = max((line["step"] for line in runs[at].metrics()), default=0)
+            if told:
+                told(f"training {wanted[at][0].label}, seed {wanted[at][1]}", done, recipe.steps(sizes["train"]))
+
+    threads = str(max(1, (os.cpu_count() or 1) // max(parallel, 1)))
+    _run_all(commands, parallel, {**os.environ, "OMP_NUM_THREADS": threads}, watch)
+    return [read_run(run) for run in runs]
 
 
-def _run_all(commands: Sequence[Sequence[str]], parallel: int, environment: Mapping[str, str]) -> None:
-    """Run commands, so many at a time; the first that fails ends the rest."""
+def scene_record(sizes: Mapping[str, int], recipe: Recipe, objective: Objective, seed: int) -> dict[str, Any]:
+    """What a run on drawn scenes says it is."""
+    return record(recipe, objective, {"name": "scenes", **sizes}, seed)
+
+
+def _run_all(
+    commands: Sequence[Sequence[str]],
+    parallel: int,
+    environment: Mapping[str, str],
+    watch: Callable[[], None] = lambda: None,
+) -> None:
+    """Run commands, so many at a time, watching now and then; the first that fails ends the rest."""
     waiting, running = list(commands), list[subprocess.Popen[bytes]]()
     try:
         while waiting or running:
             while waiting and len(running) < parallel:
-                running.append(subprocess.Popen(waiting.pop(0), env=dict(environment)))
-            if running[0].wait():
-                raise ValueError(f"a training ended with exit code {running[0].returncode}: {running[0].args!r}")
-            running.pop(0)
+                running.append(subprocess.Popen(waiting.pop(0), env=dict(environment), stdout=subprocess.DEVNULL))
+            ended = [process for process in running if process.poll() is not None]
+            for process in ended:
+                if process.returncode:
+                    raise ValueError(f"a training ended with exit code {process.returncode}: {process.args!r}")
+                running.remove(process)
+            watch()
+            time.sleep(0.0 if ended else 0.5)
     finally:
         for process in running:
             process.terminate()
@@ -159,16 +205,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=1, help="0: make --regions and no more")
     parser.add_argument("--only-seed", type=int, help="train this one seed and write no summary")
     parser.add_argument("--parallel", type=int, default=1, help="trainings at a time")
+    parser.add_argument("--epochs", type=int, help="in place of the recipe's")
     parser.add_argument("--regions", type=Path, help="file for the scenes' features")
     given = parser.parse_args(argv)
     objectives = given.objective or PAPER_OBJECTIVES
     sizes, recipe = SCALES[given.scale]
     regions = kept_regions(given.regions, sizes) if given.regions else None
     if given.only_seed is not None:
-        splits = scene_splits(sizes, regions=regions)
-        caption_experiment(splits, recipe, given.out, objectives, [given.only_seed])
+        recipe = replace(recipe, epochs=given.epochs) if given.epochs else recipe
+        caption_experiment(scene_splits(sizes, regions=regions), recipe, given.out, objectives, [given.only_seed])
     elif given.seeds:
-        run_scenes(given.scale, given.out, objectives, given.seeds, given.parallel, given.regions)
+        options = {"epochs": given.epochs, "regions": given.regions}
+        runs = run_scenes(given.scale, given.out, objectives, given.seeds, given.parallel, **options)
+        write_json(given.out / "captions.json", {"runs": summary(runs), "left_out": {}})
         print((given.out / "captions.json").read_text())
 
 

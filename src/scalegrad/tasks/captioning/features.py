@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -97,6 +98,8 @@ class _File:
 
     def __init__(self, path: Path, arrays: Any) -> None:
         self.path, self.arrays = path, arrays
+        if hasattr(arrays, "close"):
+            weakref.finalize(self, arrays.close)  # the file stays open for as long as it may be asked
 
     def __contains__(self, image_id: object) -> bool:
         return image_id in self.arrays

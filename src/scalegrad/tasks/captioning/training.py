@@ -58,6 +58,14 @@ class Recipe:
             rate *= math.sqrt(max(0.0, 1 - epoch / self.epochs))
         return rate * min(1.0, epoch / self.warmup_epochs) if self.warmup_epochs else rate
 
+    def steps(self, examples: int) -> int:
+        """Steps of the whole run on so many examples.
+
+        >>> Recipe(epochs=2, batch_size=10).steps(25)
+        6
+        """
+        return self.epochs * math.ceil(examples / self.batch_size)
+
     def sampling(self, epoch: float) -> float:
         """The probability that the model reads its own word, after so many epochs.
 
