@@ -31,7 +31,7 @@ def command(
     model: Model = "base",
     gamma: Gamma = 0.2,
     alpha: Alpha = 1.0,
-    steps: Steps = 60,
+    steps: Steps = 100,
     batch_size: BatchSize = 8,
     learning_rate: Rate = None,
     prefixes: Prefixes = 120,

@@ -16,7 +16,7 @@ def demo(
     *,
     gamma: float = 0.2,
     alpha: float = 1.0,
-    steps: int = 60,
+    steps: int = 100,
     batch_size: int = 8,
     learning_rate: float | None = None,
     prefixes: int = 120,
