@@ -1,0 +1,68 @@
+"""`scalegrad demo`, whole: the shipped model, three objectives, one page; on less text and for two steps."""
+
+import json
+
+import pytest
+
+from scalegrad.cli import main
+from scalegrad.data import embedded
+from scalegrad.tasks.open_ended import corpora, data
+
+SMALL = ["--steps=2", "--batch-size=1", "--prefixes=3", "--chunks=1", "--gamma=0.3", "--alpha=0.5"]
+
+
+@pytest.fixture
+def little_text(monkeypatch):
+    """The first pages of each corpus: encoding two million words takes longer than all the rest."""
+    monkeypatch.setattr(data, "wikitext2", lambda: embedded.wikitext2()[:40_000])
+    for module in (data, corpora):
+        monkeypatch.setattr(module, "wikitext103", lambda split: embedded.wikitext103(split)[:40_000])
+
+
+def test_from_the_shipped_model_to_the_page(little_text, tmp_path, capsys):
+    out = tmp_path / "demo"
+    main_returns(["demo", f"--out={out}", *SMALL])
+    printed = capsys.readouterr().out
+    assert "SG γ=0.3" in printed
+    assert "The page to look at" in printed
+    rows = {row["label"]: row for row in json.loads((out / "results.json").read_text())["rows"]}
+    assert list(rows)[:4] == ["MLE", "UL α=0.5", "SG γ=0.3", "MLE, decoded with γ=0.3"]
+    assert rows["Human"]["figures"]["rep_1"] < rows["MLE"]["figures"]["rep_1"] <= 1
+    assert rows["MLE, decoded with γ=0.3"]["figures"]["rep_1"] < rows["MLE"]["figures"]["rep_1"]
+    # Two steps hardly move the model: its perplexity is that of the base, and the penalty's twin pays for less repetition.
+    assert rows["SG γ=0.3"]["figures"]["ppl"] == pytest.approx(rows["MLE"]["figures"]["ppl"], rel=0.1)
+    assert rows["MLE, decoded with γ=0.3"]["figures"]["ppl"] > rows["MLE"]["figures"]["ppl"]
+    page = (out / "report.html").read_text()
+    assert "MLE, decoded with γ=0.3" in page
+    assert "http" not in page.replace("http://www.w3.org", "").lower().split("<body", 1)[1].split("</body>")[0]
+
+    weights = (out / "sg-0.3-seed-0" / "model" / "model.safetensors").stat().st_mtime_ns
+    main_returns(["demo", f"--out={out}", *SMALL, "--json"])  # nothing is left to do: the same rows
+    again = json.loads(capsys.readouterr().out)
+    assert {row["label"]: row["figures"] for row in again["rows"]} == {k: row["figures"] for k, row in rows.items()}
+    assert (out / "sg-0.3-seed-0" / "model" / "model.safetensors").stat().st_mtime_ns == weights
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--gamma=2"], "gamma must be a number in (0, 1], not 2.0"),
+        (["--alpha=-1"], "alpha"),
+        (["--steps=0"], "steps must be at least 1, not 0"),
+        (["--seeds=0"], "seeds must be at least 1, not 0"),
+    ],
+)
+def test_mistakes_are_one_sentence(options, sentence, tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["demo", f"--out={tmp_path / 'demo'}", *options])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("scalegrad: ")
+    assert said.count("\n") == 1
+    assert sentence in said
+
+
+def main_returns(arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 0
