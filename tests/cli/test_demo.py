@@ -29,7 +29,7 @@ def test_from_the_shipped_model_to_the_page(little_text, tmp_path, capsys):
     assert list(rows)[:4] == ["MLE", "UL α=0.5", "SG γ=0.3", "MLE, decoded with γ=0.3"]
     assert rows["Human"]["figures"]["rep_1"] < rows["MLE"]["figures"]["rep_1"] <= 1
     assert rows["MLE, decoded with γ=0.3"]["figures"]["rep_1"] < rows["MLE"]["figures"]["rep_1"]
-    # Two steps hardly move the model: its perplexity is that of the base, and the penalty's twin pays for less repetition.
+    # Two steps hardly move the model; the twin pays for less repetition with perplexity.
     assert rows["SG γ=0.3"]["figures"]["ppl"] == pytest.approx(rows["MLE"]["figures"]["ppl"], rel=0.1)
     assert rows["MLE, decoded with γ=0.3"]["figures"]["ppl"] > rows["MLE"]["figures"]["ppl"]
     page = (out / "report.html").read_text()

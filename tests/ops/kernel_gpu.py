@@ -178,7 +178,7 @@ def captured(device: str, objectives: Objectives) -> None:
 
 
 def compiled(device: str, objectives: Objectives) -> None:
-    """One graph with the model's head: the numbers of eager mode, inputs untouched, one more logits' worth of memory."""
+    """One graph with the model's head: the numbers of eager mode, inputs untouched, memory for a gradient."""
     for objective in objectives:
         _, targets = batch(4, 512, 50257, device)
         loss_of, fused, strength = LOGITS[objective], LINEAR[objective], STRENGTH[objective]

@@ -19,7 +19,7 @@ Gamma = Annotated[float, typer.Option(help="Of ScaleGrad, and of its twin at dec
 Alpha = Annotated[float, typer.Option(help="Of unlikelihood.")]
 Steps = Annotated[int, typer.Option(help="Training steps of each model.")]
 BatchSize = Annotated[int, typer.Option(help="Sequences of 300 tokens in a step.")]
-Rate = Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Default: 5e-4 for base, else 3e-5.")]
+Rate = Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Default: 3e-4 for base, else 3e-5.")]
 Prefixes = Annotated[int, typer.Option(help="Prefixes of WikiText-103's test text to continue.")]
 Chunks = Annotated[int, typer.Option(help="Chunks of 1,025 tokens of it to predict.")]
 Seeds = Annotated[int, typer.Option(help="Train each model so often, for deviations.")]

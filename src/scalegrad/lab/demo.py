@@ -7,7 +7,7 @@ from scalegrad.models import base
 from scalegrad.tasks.open_ended.training import TrainConfig
 from scalegrad.tasks.training import Settings
 
-LEARNING_RATES = {base.NAME: 5e-4}
+LEARNING_RATES = {base.NAME: 3e-4}
 """Of the models it is known for; others get that of the paper's kind of model, 3e-5."""
 
 
@@ -25,6 +25,8 @@ def demo(
 ) -> Sweep:
     """A sweep of one γ and one α: on WikiText-2, scored on WikiText-103's test text, as the paper does.
 
+    Headings are left out of the training text: the base model has seen none, and a few steps teach it only to write
+    "= = = =" without end.
     The defaults take minutes on two cores; steps and learning rate were chosen on the validation text.
 
     >>> [job.objective for job in demo().jobs()]
@@ -42,6 +44,6 @@ def demo(
         trackers=(),
     )
     config = TrainConfig(
-        model, ("wikitext-2",), validation="wikitext-103:valid", validation_sequences=48, settings=settings
+        model, ("wikitext-2:prose",), validation="wikitext-103:valid", validation_sequences=48, settings=settings
     )
     return Sweep(config, (gamma,), (alpha,), seeds=seeds, corpus="wikitext-103", chunks=chunks, prefixes=prefixes)

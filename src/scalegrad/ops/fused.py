@@ -193,8 +193,8 @@ class Logits(torch.autograd.Function):
     ) -> Outputs:
         ctx.impl = impl
         want_grad = ctx.needs_input_grad[1]
-        # A compiled graph plans its memory itself. On a GPU it also pads odd vocabularies, and what it then handed to an
-        # operator that mutates its argument were other rows than the logits' (torch 2.11).
+        # A compiled graph plans its memory itself. On a GPU it also pads odd vocabularies, and what it then hands to an
+        # operator that mutates its argument are other rows than the logits' (torch 2.11).
         if inplace and want_grad and not torch.compiler.is_compiling():
             losses = Losses(*_rows_inplace(impl, logits, list(flat), *settings))
             grad = logits

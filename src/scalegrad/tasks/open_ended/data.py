@@ -21,7 +21,10 @@ Ids: TypeAlias = NDArray[np.int32]
 Whole: TypeAlias = NDArray[np.int64]
 Pair: TypeAlias = tuple[str, str]  # a prompt and its completion
 
-SOURCES = "wikitext-2, wikitext-103:valid, a file, a folder, or a hub data set: NAME, NAME:SPLIT, NAME:CONFIG:SPLIT"
+SOURCES = (
+    "wikitext-2, wikitext-2:prose, wikitext-103:valid, a file, a folder, "
+    "or a hub data set: NAME, NAME:SPLIT, NAME:CONFIG:SPLIT"
+)
 PROTOCOLS = ("plain", "paper")
 _SUFFIXES = (".txt", ".jsonl", ".ndjson", ".csv")
 _PIECE = 100_000  # characters of a long text given to the tokenizer at a time
@@ -194,6 +197,8 @@ def _read(source: str, fields: Fields) -> Iterator[_Texts | _Pairs]:
     path = Path(source).expanduser()
     if source == "wikitext-2":
         yield _Texts([wikitext2()], paper=True)
+    elif source == "wikitext-2:prose":
+        yield _Texts([_without_headings(wikitext2())], paper=True)
     elif name == "wikitext-103" and split in ("valid", "test"):
         yield _Texts([wikitext103(split)], paper=True)
     elif path.is_dir():
@@ -208,6 +213,16 @@ def _read(source: str, fields: Fields) -> Iterator[_Texts | _Pairs]:
         yield _read_file(path, fields)  # says so if it is not there
     else:
         yield _read_records(_hub(name, split.split(":") if split else []), source, fields)
+
+
+def _without_headings(wikitext: str) -> str:
+    """The paragraphs of a WikiText: no titles, headings and blank lines.
+
+    >>> _without_headings(" \\n = Bees = \\n \\n Bees fly . \\n")
+    ' Bees fly . \\n'
+    """
+    lines = wikitext.splitlines(keepends=True)
+    return "".join(line for line in lines if line.strip() and not line.startswith(" = "))
 
 
 def _readable(path: Path) -> bool:
