@@ -35,7 +35,8 @@ from scalegrad.tasks.captioning.experiment import (
 from scalegrad.tasks.captioning.features import Features, open_features, save_features
 from scalegrad.tasks.captioning.scenes import make_scene
 from scalegrad.tasks.captioning.scoring import Told
-from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, progress_callback, record
+from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, record
+from scalegrad.tasks.training import training_progress
 
 # How many scenes, and what is trained on them: minutes on a laptop, or minutes on a GPU.
 SCALES: dict[str, tuple[dict[str, int], Recipe]] = {
@@ -66,7 +67,7 @@ def caption_experiment(
                 seed=seed,
                 overwrite=overwrite,
                 told=told,
-                callbacks=[progress_callback(told, f"training {objective.label}, seed {seed}")] if told else [],
+                callbacks=[training_progress(told, f"training {objective.label}, seed {seed}")] if told else [],
             )
             runs.append(read_run(run))
     return runs
