@@ -180,7 +180,7 @@ def test_trainings_side_by_side(tmp_path, monkeypatch):
     started, told = [], []
 
     def play(commands, parallel, environment, watch):
-        started.append(([command[-4:] for command in commands], parallel, environment["OMP_NUM_THREADS"]))
+        started.append(([command[-4:] for command in commands.values()], parallel, environment["OMP_NUM_THREADS"]))
         watch()
 
     monkeypatch.setattr(lab, "_run_all", play)
@@ -215,9 +215,20 @@ def test_one_training_of_the_gpu_command(tmp_path, monkeypatch):
 def test_a_failing_training_stops_the_others(tmp_path):
     import sys
 
-    commands = [[sys.executable, "-c", "raise SystemExit(3)"], [sys.executable, "-c", "import time; time.sleep(60)"]]
-    with pytest.raises(ValueError, match="exit code 3"):
+    waits = [sys.executable, "-c", "import time; time.sleep(60)"]
+    commands = {"training MLE, seed 0": [sys.executable, "-c", "raise SystemExit(3)"], "training UL, seed 0": waits}
+    with pytest.raises(ValueError, match=r"^training MLE, seed 0: it ended \(exit code 3\)$"):
         lab._run_all(commands, 2, {})
+
+
+def test_a_failing_training_is_told_in_one_sentence(tmp_path, capfd):
+    """Its own last line, and nothing of its traceback; remarks that would fill a pipe do not stop it."""
+    import sys
+
+    code = "import sys; sys.stderr.write('remark\\n' * 20_000); raise ValueError('the disk is full')"
+    with pytest.raises(ValueError, match=r"^training MLE, seed 0: ValueError: the disk is full \(exit code 1\)$"):
+        lab._run_all({"training MLE, seed 0": [sys.executable, "-c", code]}, 1, {})
+    assert capfd.readouterr().err == ""
 
 
 def test_kept_regions_are_those_of_the_drawn_scenes(tmp_path):

@@ -1,5 +1,6 @@
 """The three verbs on a tiny BERT, from the embedded data to a page; mistakes end with one sentence."""
 
+import contextlib
 import json
 
 import pytest
@@ -20,14 +21,23 @@ def run(capsys, *arguments):
     return ended.value.code or 0, told.out, told.err
 
 
-def test_train_evaluate_and_summarise(bert, tmp_path, capsys):
+def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
     out = tmp_path / "runs"
+    drawn = []
+    monkeypatch.setattr(
+        "scalegrad.cli.summarize.bars", lambda: contextlib.nullcontext(lambda *given: drawn.append(given))
+    )
     settings = ["--model", bert, "--recipe", "small", "--limit", "8", "--steps", "2", "--json"]
     code, told, err = run(capsys, "train", out, *settings, "-o", "mle", "-o", "sg=0.8")
     assert code == 0
     assert [one["steps"] for one in json.loads(told)] == [2, 2]
     assert err.count("articles are longer than 192 tokens and cut there") == 1  # said once, for both objectives
     assert (out / "selector" / "model" / "config.json").is_file()
+    steps = [(what.split(" · ")[0], done, total) for what, done, total in drawn]
+    assert [step for step in steps if step[0] != "selector"] == [
+        (name, done, 2) for name in ("mle", "sg=0.8") for done in (1, 2)
+    ]
+    assert steps[0][:2] == ("selector", 1)
 
     code, told, err = run(
         capsys, "evaluate", out, "--limit", "3", "--beta", "0", "--beta", "1", "--strategy", "top_k=40", "--json",

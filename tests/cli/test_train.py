@@ -289,6 +289,8 @@ def test_mistakes_are_one_sentence(model, text, tmp_path, capsys):
     assert "give one of them" in told(*options(model, text, out, "--objective", "sg=0.5", "--gamma", 0.2))
     assert "gamma must be a number in (0, 1], not 2.0" in told(*options(model, text, out, "--gamma", 2))
     assert "schedule must be one of linear" in told(*options(model, text, out, "--schedule", "wavy"))
+    for option in ("--lora-alpha", "--lora-dropout"):
+        assert "give --lora RANK too" in told(*options(model, text, out, option, 0.5))
     assert "recipe must be paper, not 'soup'" in told("train", "--recipe", "soup")
     assert "there is no such file" in told(*options(model, tmp_path / "none.txt", out))
     assert "there is no file or folder /nowhere" in told(*options("/nowhere", text, out))

@@ -76,6 +76,36 @@ def test_a_schedule_that_is_not_told_raises(tmp_path):
         trained(model, tiny.examples("llama"), tmp_path)
 
 
+class Engine(torch.nn.Module):
+    """Hands on what it lacks to the model inside, as DeepSpeed's engine does."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+        self.config = {"zero_optimization": {"stage": 2}}
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("module"), name)
+
+    def forward(self, **inputs):
+        return self.module(**inputs)
+
+
+def test_a_wrapper_that_hands_on_attributes_is_looked_through():
+    loss = ScaleGradLoss(0.5)
+    model = hf.attach(tiny.gpt2(), loss)
+    engine = Engine(model)
+    ids = torch.tensor([[5, 6, 5, 7]])
+    engine(input_ids=ids, labels=ids)
+    assert hf.attached(engine) is loss
+    nll = hf.last_parts(engine).nll.item()
+    hf.detach(engine)
+    assert nll == pytest.approx(model(input_ids=ids, labels=ids).loss.item(), abs=1e-5)
+
+
 def test_several_gpus_in_one_process_are_refused():
     arguments = type("Arguments", (), {"n_gpu": 2})
     with pytest.raises(ValueError, match="needs one process for each GPU"):

@@ -1,5 +1,6 @@
 """The experiment: one job at a time here, what it chooses, and tables whose figures are worked out by hand."""
 
+import contextlib
 import json
 from dataclasses import replace
 
@@ -71,6 +72,26 @@ def test_a_failed_run_is_noted_and_ends_no_other(tmp_path, monkeypatch):
     assert [one["objective"] for one in found["results"]] == ["mle", "sg=0.8"]
     assert found["failed"] == [{"objective": "ul=0.5", "seed": 0, "error": "ValueError('out of memory')"}]
     assert found["chosen"]["sg"]["strength"] == 0.8
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_finished_runs_stay_where_another_failed(tmp_path, monkeypatch, capsys, failed):
+    def run(arguments, ledger):
+        (tmp_path / "abstracts-runs" / "0").mkdir(parents=True)
+        if failed:
+            ledger.failed.append({"objective": "ul=0.5", "seed": 0, "error": "ValueError('out of memory')"})
+
+    monkeypatch.setattr(summarization, "run_abstracts", run)
+    with pytest.raises(SystemExit) if failed else contextlib.nullcontext():
+        summarization.main(["abstracts", "--out", str(tmp_path)])
+    assert len(json.loads(capsys.readouterr().out)["failed"]) == failed
+    assert (tmp_path / "abstracts-runs" / "0").is_dir() == failed
+
+
+def test_news_without_pairs_to_choose_by_are_refused(tmp_path):
+    (tmp_path / "pairs.jsonl").write_text(json.dumps({"article": "A.", "highlights": "one"}) + "\n")
+    with pytest.raises(ValueError, match="validation must be at least 1 pair, to choose by, not 0"):
+        summarization._split_news(*[str(tmp_path / "pairs.jsonl")] * 2, str(tmp_path / "data"), 0, None)
 
 
 def test_news_are_split_and_the_test_file_is_the_test_set(tmp_path):

@@ -41,7 +41,9 @@ Features = Annotated[
     typer.Option(metavar="PATH", help="Region features: a folder of .npy or .npz, or one file for all."),
 ]
 Images = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Images named by id, to extract features from.")]
-Extractor = Annotated[str, typer.Option(help="With --images: a detector or vision backbone, hub name or folder.")]
+Extractor = Annotated[
+    str, typer.Option(help="With --images: a DETR-like detector or vision backbone, hub name or folder.")
+]
 Genome = Annotated[bool, typer.Option("--visual-genome", help="Check that the splits have the published sizes.")]
 Epochs = Annotated[int | None, typer.Option(help="Epochs (default: the recipe's).")]
 Parallel = Annotated[

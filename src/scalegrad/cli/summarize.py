@@ -97,6 +97,7 @@ def train(
     from scalegrad.tasks.summarization.corpora import check_sizes
     from scalegrad.tasks.summarization.training import Task
     from scalegrad.tasks.summarization.training import train as train_all
+    from scalegrad.tasks.training import training_progress
 
     chosen = _recipe(recipe, model, seed, steps)
     task = Task(model, data, chosen, limit, prompt, source_seen)
@@ -108,7 +109,7 @@ def train(
             objective or DEFAULT_OBJECTIVES,
             out,
             overwrite=overwrite,
-            callbacks=lambda stage: _callbacks(told, stage),
+            callbacks=lambda stage: [training_progress(told, stage)] if told else [],
         )
     if as_json:
         print(json.dumps([{"run": str(one.run.path), **one.run.load("done")} for one in fitted]))
@@ -289,20 +290,6 @@ def _prompt_of(model: str) -> str | None:
 
 def _of(run: Run, told: Told | None) -> Told | None:
     return None if told is None else lambda what, done, total: told(f"{run.path.name}: {what}", done, total)
-
-
-def _callbacks(told: Told | None, stage: str) -> list[Any]:
-    """The Trainer's steps as a bar."""
-    if told is None:
-        return []
-    tell = told
-    base: Any = need("transformers", extra="summarize").TrainerCallback
-
-    class Bar(base):  # type: ignore[misc]
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            tell(stage, state.global_step, state.max_steps)
-
-    return [Bar()]
 
 
 @contextmanager

@@ -61,7 +61,7 @@ Checkpointing = Annotated[bool | None, typer.Option("--gradient-checkpointing", 
 Compile = Annotated[bool | None, typer.Option("--compile", help="torch.compile the model.")]
 LoraRank = Annotated[int | None, typer.Option("--lora", metavar="RANK", help="Train low-rank additions (peft) only.")]
 LoraAlpha = Annotated[float | None, typer.Option(help="Their weight (default: twice the rank).")]
-LoraDropout = Annotated[float, typer.Option(help="Their dropout.")]
+LoraDropout = Annotated[float | None, typer.Option(help="Their dropout (default: 0).")]
 Tracker = Annotated[
     list[str] | None, typer.Option(help="tensorboard (default), wandb, mlflow, …; none. May be repeated.")
 ]
@@ -111,7 +111,7 @@ def command(
     compile: Compile = None,
     lora: LoraRank = None,
     lora_alpha: LoraAlpha = None,
-    lora_dropout: LoraDropout = 0.0,
+    lora_dropout: LoraDropout = None,
     tracker: Tracker = None,
     workers: Workers = None,
     fsdp: Fsdp = None,
@@ -162,7 +162,9 @@ def _asked(given: dict[str, Any]) -> Recipe:
     if told.get("data"):
         changes["data"] = tuple(told["data"])
     if "lora" in told:
-        changes["lora"] = Lora(told["lora"], told.get("lora_alpha", 2.0 * told["lora"]), told["lora_dropout"])
+        changes["lora"] = Lora(told["lora"], told.get("lora_alpha", 2.0 * told["lora"]), told.get("lora_dropout", 0.0))
+    elif "lora_alpha" in told or "lora_dropout" in told:
+        raise ValueError("--lora-alpha and --lora-dropout are for low-rank additions: give --lora RANK too")
     config = replace(
         found.config,
         **changes,

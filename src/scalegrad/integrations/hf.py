@@ -152,10 +152,15 @@ def _inner(model: Any) -> Any:
             model = model.get_base_model()
         elif hasattr(model, "_orig_mod"):  # torch.compile
             model = model._orig_mod
-        elif isinstance(getattr(model, "module", None), torch.nn.Module) and not hasattr(model, "config"):  # DDP
-            model = model.module
+        elif isinstance(getattr(model, "module", None), torch.nn.Module) and not _is_pretrained(model):
+            model = model.module  # DDP, FSDP, DeepSpeed
         else:
             return model
+
+
+def _is_pretrained(model: Any) -> bool:
+    """Asked of the class: wrappers such as DeepSpeed's engine hand on what they lack, so they seem to have it all."""
+    return hasattr(type(model), "get_output_embeddings")
 
 
 def _trunk(model: Any) -> torch.nn.Module | None:

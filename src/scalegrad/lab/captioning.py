@@ -16,6 +16,7 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +36,8 @@ from scalegrad.tasks.captioning.experiment import (
 from scalegrad.tasks.captioning.features import Features, open_features, save_features
 from scalegrad.tasks.captioning.scenes import make_scene
 from scalegrad.tasks.captioning.scoring import Told
-from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, progress_callback, record
+from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, record
+from scalegrad.tasks.training import training_progress
 
 # How many scenes, and what is trained on them: minutes on a laptop, or minutes on a GPU.
 SCALES: dict[str, tuple[dict[str, int], Recipe]] = {
@@ -66,7 +68,7 @@ def caption_experiment(
                 seed=seed,
                 overwrite=overwrite,
                 told=told,
-                callbacks=[progress_callback(told, f"training {objective.label}, seed {seed}")] if told else [],
+                callbacks=[training_progress(told, f"training {objective.label}, seed {seed}")] if told else [],
             )
             runs.append(read_run(run))
     return runs
@@ -153,13 +155,16 @@ def run_scenes(
     start = [sys.executable, "-m", "scalegrad.lab.captioning", "--out", str(folder), "--scale", scale]
     start += ["--regions", str(regions)] if regions else []
     start += ["--epochs", str(epochs)] if epochs else []
-    commands = [[*start, "--objective", str(wanted[at][0]), "--only-seed", str(wanted[at][1])] for at in left]
+    names = {at: f"training {wanted[at][0].label}, seed {wanted[at][1]}" for at in left}
+    commands = {
+        names[at]: [*start, "--objective", str(wanted[at][0]), "--only-seed", str(wanted[at][1])] for at in left
+    }
 
     def watch() -> None:
         for at in left if told else ():
             done = max((line["step"] for line in runs[at].metrics()), default=0)
             if told:
-                told(f"training {wanted[at][0].label}, seed {wanted[at][1]}", done, recipe.steps(sizes["train"]))
+                told(names[at], done, recipe.steps(sizes["train"]))
 
     threads = str(max(1, (os.cpu_count() or 1) // max(parallel, 1)))
     _run_all(commands, parallel, {**os.environ, "OMP_NUM_THREADS": threads}, watch)
@@ -172,28 +177,49 @@ def scene_record(sizes: Mapping[str, int], recipe: Recipe, objective: Objective,
 
 
 def _run_all(
-    commands: Sequence[Sequence[str]],
+    commands: Mapping[str, Sequence[str]],
     parallel: int,
     environment: Mapping[str, str],
     watch: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run commands, so many at a time, watching now and then; the first that fails ends the rest."""
-    waiting, running = list(commands), list[subprocess.Popen[bytes]]()
+    """Run commands by name, so many at a time, watching now and then; the first that fails ends the rest."""
+    waiting, running = list(commands), dict[str, _Child]()
     try:
         while waiting or running:
             while waiting and len(running) < parallel:
-                running.append(subprocess.Popen(waiting.pop(0), env=dict(environment), stdout=subprocess.DEVNULL))
-            ended = [process for process in running if process.poll() is not None]
-            for process in ended:
-                if process.returncode:
-                    raise ValueError(f"a training ended with exit code {process.returncode}: {process.args!r}")
-                running.remove(process)
+                name = waiting.pop(0)
+                running[name] = _Child(commands[name], environment)
+            ended = [name for name, child in running.items() if child.process.poll() is not None]
+            for name in ended:
+                if running[name].process.returncode:
+                    raise ValueError(f"{name}: {running[name].last_words()}")
+                running.pop(name).end()
             watch()
             time.sleep(0.0 if ended else 0.5)
     finally:
-        for process in running:
-            process.terminate()
-            process.wait()
+        for child in running.values():
+            child.end()
+
+
+class _Child:
+    """A process whose remarks are kept in a file: a pipe that nobody reads would fill up and stop it."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.remarks = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
+        self.process = subprocess.Popen(command, env=dict(environment), stdout=subprocess.DEVNULL, stderr=self.remarks)
+
+    def last_words(self) -> str:
+        """What a process that failed said last: of a traceback, the error."""
+        self.remarks.seek(0)
+        lines = self.remarks.read().decode(errors="replace").split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        return f"{said[-1] if said else 'it ended'} (exit code {self.process.returncode})"
+
+    def end(self) -> None:
+        """Stop the process, if it still runs."""
+        self.process.terminate()
+        self.process.wait()
+        self.remarks.close()
 
 
 def main(argv: Sequence[str] | None = None) -> None:

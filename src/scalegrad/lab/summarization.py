@@ -184,7 +184,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     Path(arguments.out).mkdir(parents=True, exist_ok=True)
     ledger = Ledger(Path(arguments.out) / f"{arguments.experiment}.json", about)
     (run_abstracts if arguments.experiment == "abstracts" else run_news)(arguments, ledger)
-    shutil.rmtree(_work(arguments), ignore_errors=True)  # gigabytes of weights
+    if not ledger.failed:  # after a failure, the same command goes on from what is done
+        shutil.rmtree(_work(arguments), ignore_errors=True)  # gigabytes of weights
     told = {"out": str(ledger.path), "runs": len(ledger.results), "failed": ledger.failed}
     print(json.dumps({**told, "chosen": choose_strengths(ledger.results)}))
     if ledger.failed:
@@ -197,7 +198,9 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("abstracts", "news"):
         verb = verbs.add_parser(name)
         verb.add_argument("--out", required=True, help="folder of the JSON file")
-        verb.add_argument("--work", help="folder of the runs, removed at the end, fast if it can be (default: in OUT)")
+        verb.add_argument(
+            "--work", help="folder of the runs, removed if none fails, fast if it can be (default: in OUT)"
+        )
         verb.add_argument("--processes", type=int, default=7, help="runs at a time")
         verb.add_argument("--batch", type=int, default=128 if name == "abstracts" else 96, help="articles at a time")
         verb.add_argument("--dtype", default="auto", help="of decoding: auto, float32, bfloat16")
@@ -245,6 +248,8 @@ def _texts(run: Run, name: str) -> list[str]:
 def _split_news(pairs: str, test: str, folder: str, validation: int, limit: int | None) -> None:
     """A folder of splits: the last `validation` pairs of a file to choose by, the others to train on."""
     found, held = read_pairs(pairs), read_pairs(test)
+    if validation < 1:
+        raise ValueError(f"validation must be at least 1 pair, to choose by, not {validation}")
     if len(found) <= validation:
         raise ValueError(f"pairs: {pairs} has {len(found)} pairs, and {validation} of them are for validation")
     parts = {"train": found[:-validation][:limit], "validation": found[-validation:], "test": held[:limit]}

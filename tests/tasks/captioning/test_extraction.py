@@ -96,6 +96,27 @@ def test_regions_of_each_kind_of_model(saved, folder, kind, size):
     assert not torch.equal(found["0"][:1], found["2"][:1])
 
 
+@pytest.mark.parametrize("kind", ["conditional", "yolos"])
+def test_detectors_unlike_detr_are_refused(tmp_path, folder, kind):
+    """One scores by sigmoid, without a class for nothing; the other's states are those of patches too."""
+    if kind == "yolos":
+        sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+        config = hf.YolosConfig(image_size=[64, 64], patch_size=16, num_detection_tokens=5, num_labels=3, **sizes)
+        model = hf.YolosForObjectDetection(config)
+    else:
+        layers = {f"{side}_{what}": n for side in ("encoder", "decoder") for what, n in
+                  (("layers", 1), ("ffn_dim", 8), ("attention_heads", 2))}  # fmt: skip
+        config = hf.ConditionalDetrConfig(
+            use_timm_backbone=False, use_pretrained_backbone=False, backbone=None, num_queries=15, num_labels=3,
+            d_model=8, backbone_config=resnet_config(out_features=["stage2"]), **layers,
+        )  # fmt: skip
+        model = hf.ConditionalDetrForObjectDetection(config)
+    model.save_pretrained(tmp_path / kind)
+    hf.DetrImageProcessorPil(size={"height": 64, "width": 64}).save_pretrained(tmp_path / kind)
+    with pytest.raises(ValueError, match=r"ForObjectDetection is no detector like DETR, with a state for each box"):
+        extract({"0": folder / "0.png"}, load_extractor(str(tmp_path / kind)))
+
+
 def test_a_truncated_image_is_named_and_counted_or_stops_the_work(folder):
     images = {**images_in(folder), "9": folder / "9.png"}
     assert sorted(images) == ["0", "1", "2", "9"]

@@ -104,6 +104,29 @@ def test_parquet_as_the_hub_has_it(tmp_path, tokenizer):
     assert rows(found) == [encode_corpus(corpus, tokenizer).tolist()]
 
 
+@pytest.mark.parametrize(
+    ("columns", "options", "sentence"),
+    [
+        ({"id": ["x"], "body": ["words"]}, {}, "has no field 'text'; its fields are 'id', 'body'"),
+        ({"text": ["words", None]}, {}, "record 2: field 'text' is null; expected a string"),
+        ({"text": ["words", None]}, {"protocol": "paper"}, "record 2: field 'text' is null; expected a string"),
+        ({"number": [7]}, {}, "record 1: field 'number' is of type int; expected a string"),
+        ({"prompt": ["a"], "completion": [1.5]}, {}, "record 1: field 'completion' is of type float; expected"),
+    ],
+)
+def test_columns_that_are_no_text(tmp_path, tokenizer, columns, options, sentence):
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_dict(columns).to_parquet(str(tmp_path / "train.parquet"))
+    with pytest.raises(ValueError, match=sentence):
+        read_examples([str(tmp_path)], tokenizer, length=4, **options)
+
+
+def test_an_only_column_needs_no_name(tmp_path, tokenizer):
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_dict({"body": ["Some words."]}).to_parquet(str(tmp_path / "train.parquet"))
+    assert rows(read_examples([str(tmp_path)], tokenizer, length=100)) == [[*tokenizer("Some words.").input_ids, END]]
+
+
 def test_held_out_sequences_are_spread_and_apart():
     examples = Examples.cut(np.arange(600, dtype=np.int32), length=3)
     rest, held = hold_out(examples)

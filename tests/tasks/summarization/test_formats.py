@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.tiny_bert import tiny_tokenizer
-from transformers import BartConfig, GPT2Config, T5Config
+from transformers import BartConfig, GenerationConfig, GPT2Config, T5Config
 
 from scalegrad.data.pairs import Pair
 from scalegrad.models.bertsum import BertSumConfig, load_bert_tokenizer
@@ -92,6 +92,21 @@ def test_encoder_decoder_with_a_prefix():
     made = form.example(PAIR)
     assert made["input_ids"] == ids(tokenizer, "we show the cat sat")
     assert made["labels"] == ids(tokenizer, "the cat sat it was big [SEP]")
+
+
+@pytest.mark.parametrize(
+    ("forced", "labels"),
+    [("[CLS]", "[CLS] the cat sat it was big [SEP]"), (None, "the cat sat it was big [SEP]")],
+)
+def test_what_generation_forces_first_is_a_target(forced, labels):
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"eos_token": "[SEP]"})
+    model = Model(BartConfig())
+    model.generation_config = GenerationConfig(forced_bos_token_id=forced and tokenizer.convert_tokens_to_ids(forced))
+    form = format_for(model, tokenizer)
+    made = form.example(PAIR)["labels"]
+    assert made == ids(tokenizer, labels)
+    assert form.text(made) == "the cat sat it was big"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Region features from images: by the scenes' own detector, or by any detector or vision backbone of transformers."""
+"""Region features from images: by the scenes' detector, or a DETR-like detector or vision backbone of transformers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Detector:
 
     @torch.no_grad()
     def regions(self, images: Sequence[Image]) -> list[Tensor]:
-        output = self.model(**_inputs(self.processor, images, self.model.device))
+        output = self._checked(self.model(**_inputs(self.processor, images, self.model.device)))
         sure = output.logits.softmax(dim=-1)[..., :-1].amax(dim=-1)  # the last class is "nothing here"
         boxes = output.pred_boxes
         found = []
@@ -81,6 +81,16 @@ class _Detector:
             chosen = order[:count]
             found.append(torch.cat([states[chosen], place[chosen]], dim=1).float().cpu())
         return found
+
+    def _checked(self, output: Any) -> Any:
+        """What a DETR gives. Others score by sigmoid, with no class for nothing, or have states of patches too."""
+        states, classes = getattr(output, "last_hidden_state", None), self.model.config.num_labels + 1
+        if states is None or states.shape[1] != output.pred_boxes.shape[1] or output.logits.shape[-1] != classes:
+            raise ValueError(
+                f"extractor: {type(self.model).__name__} is no detector like DETR, with a state for each box and a "
+                f'class for "nothing here"; name such a one, or a vision backbone'
+            )
+        return output
 
 
 class _Backbone:

@@ -135,17 +135,6 @@ def sampling_callback(recipe: Recipe, steps_in_epoch: int) -> Any:
     return Sampling()
 
 
-def progress_callback(told: Callable[[str, int, int], None], what: str) -> Any:
-    """Tells of every step."""
-    base = need("transformers", extra="caption").TrainerCallback
-
-    class Told(base):  # type: ignore[misc, valid-type]
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            told(what, state.global_step, state.max_steps)
-
-    return Told()
-
-
 def settings_of(recipe: Recipe, steps_in_epoch: int, seed: int) -> Settings:
     """The recipe in the words of `fit`."""
     steps = recipe.epochs * steps_in_epoch

@@ -272,10 +272,20 @@ def _read_records(table: Any, source: str, fields: Fields) -> _Texts | _Pairs:
     if fields.prompt is not None or (fields.text is None and {"prompt", "completion"} <= set(names)):
         _check_column(names, prompt, source)
         _check_column(names, completion, source)
-        return _Pairs((record[prompt], record[completion]) for record in table)
-    text = fields.text or ("text" if "text" in names else names[0])
+        return _Pairs(zip(_strings(table, prompt, source), _strings(table, completion, source), strict=True))
+    text = fields.text or (names[0] if len(names) == 1 else "text")
     _check_column(names, text, source)
-    return _Texts(record[text] for record in table)
+    return _Texts(_strings(table, text, source))
+
+
+def _strings(table: Any, name: str, source: str) -> Iterator[str]:
+    """A column of a data set, which may hold anything, as the texts it must hold."""
+    for number, record in enumerate(table, start=1):
+        value = record[name]
+        if not isinstance(value, str):
+            kind = "null" if value is None else f"of type {type(value).__name__}"
+            raise ValueError(f"data: {source}, record {number}: field {name!r} is {kind}; expected a string")
+        yield value
 
 
 def _check_column(names: list[str], name: str, source: str) -> None:

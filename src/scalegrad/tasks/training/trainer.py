@@ -91,7 +91,7 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         loss: torch.Tensor = super().training_step(model, inputs, num_items_in_batch)
         # Looked at when the next step is under way, so that an accelerator need not wait for it.
         self.pending = (self.state.global_step + 1, loss)
-        parts = None if self.loss is None else hf.last_parts(model)
+        parts = None if self.loss is None else hf.last_parts(self.model)
         if parts is not None:
             fresh = torch.stack([parts.nll * parts.tokens, parts.seen_mass * parts.tokens, parts.tokens.float()])
             self.sums = fresh if self.sums is None else self.sums + fresh
