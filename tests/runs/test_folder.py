@@ -13,17 +13,17 @@ def test_create_and_open(tmp_path):
     run = Run.create(tmp_path / "run", CONFIG)
     assert Run.open(run.path).config == CONFIG
     assert not run.finished
-    (session,) = run.load("environment")["sessions"]
-    assert session["versions"]["scalegrad"]
-    assert "cores" in session["hardware"]
-    assert set(session) >= {"started", "command", "git"}
+    (start,) = run.load("environment")["starts"]
+    assert start["versions"]["scalegrad"]
+    assert "cores" in start["hardware"]
+    assert set(start) >= {"started", "command", "git"}
 
 
-def test_the_same_config_goes_on_and_notes_the_session(tmp_path):
+def test_the_same_config_goes_on_and_notes_the_start(tmp_path):
     Run.create(tmp_path / "run", CONFIG).log({"step": 1})
     run = Run.create(tmp_path / "run", CONFIG)
     assert run.metrics() == [{"step": 1}]
-    assert len(run.load("environment")["sessions"]) == 2
+    assert len(run.load("environment")["starts"]) == 2
 
 
 @pytest.mark.parametrize(

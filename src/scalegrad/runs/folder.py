@@ -1,7 +1,7 @@
 """The folder of a run.
 
 config.json        what was asked: task, model, objective, data with its hash, settings, seed
-environment.json   for every session (a resumed run has several): versions, hardware, git state, command, date
+environment.json   for every start (a resumed run has several): versions, hardware, git state, command, date
 metrics.jsonl      a line each time training logs or evaluates
 evaluation.json    figures by corpus
 samples/           texts
@@ -64,8 +64,8 @@ class Run:
         for folder in (run.checkpoints, run.path / "samples"):
             check_writable_folder(folder, "the run's folder")
         if not run.finished:
-            sessions = run.load("environment")["sessions"] if (run.path / "environment.json").exists() else []
-            run.save("environment", {"sessions": [*sessions, environment()]})
+            starts = run.load("environment")["starts"] if (run.path / "environment.json").exists() else []
+            run.save("environment", {"starts": [*starts, environment()]})
             run.save("config", run.config)
         return run
 
