@@ -50,6 +50,7 @@ def test_from_the_shipped_model_to_the_page(little_text, tmp_path, capsys):
         (["--alpha=-1"], "alpha"),
         (["--steps=0"], "steps must be at least 1, not 0"),
         (["--seeds=0"], "seeds must be at least 1, not 0"),
+        (["--chunks=0"], "chunks must be at least 1, not 0"),
     ],
 )
 def test_mistakes_are_one_sentence(options, sentence, tmp_path, capsys):

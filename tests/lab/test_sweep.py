@@ -36,6 +36,8 @@ def test_grid_and_decodings(tried):
     for bad, said in (({"seeds": 0}, "seeds must be"), ({"gammas": ()}, "gammas is empty"), ({"gammas": (2.0,)}, "in")):
         with pytest.raises(ValueError, match=said):
             Sweep(tried.config, **bad)
+    with pytest.raises(ValueError, match="chunks must be at least 1, not 0: the budget is of perplexity"):
+        replace(tried, chunks=0)
     with pytest.raises(ValueError, match="named twice"):
         Sweep(tried.config, (0.2, 0.2))
 

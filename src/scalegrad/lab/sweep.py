@@ -70,6 +70,8 @@ class Sweep:
     def __post_init__(self) -> None:
         if self.seeds < 1:
             raise ValueError(f"seeds must be at least 1, not {self.seeds}")
+        if self.chunks is not None and self.chunks < 1:
+            raise ValueError(f"chunks must be at least 1, not {self.chunks}: the budget is of perplexity")
         if not self.gammas:
             raise ValueError("gammas is empty; expected at least one γ in (0, 1]")
         for values in (self.gammas, self.alphas):
