@@ -77,6 +77,16 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
     assert again.comparison.systems[0].figures["n_texts"] == 4
 
 
+def test_a_model_with_code_of_its_own_is_loaded_as_it_was_trained(tried, tmp_path, monkeypatch):
+    trusted = []
+    load = module.load
+    monkeypatch.setattr(module, "load", lambda *a, **k: trusted.append(k["trust_remote_code"]) or load(*a, **k))
+    for answer in (True, False):
+        sweep = replace(tried, prefixes=0, config=replace(tried.config, trust_remote_code=answer))
+        module.run_job(sweep, sweep.jobs()[0], tmp_path / str(answer))
+    assert trusted == [True, False]
+
+
 def _check_against_the_files(found: module.Swept, folder: Path) -> None:
     """The rows are what the runs' own records say; what is written can be read again."""
     sg = Run.open(folder / "sg-0.5-seed-0")

@@ -177,7 +177,7 @@ def run_job(
     run = train(config, folder / job.name, callbacks=callbacks).run
     if not _is_scored(sweep, job, run, corpus):
         _free_memory()
-        model, tokenizer = load(str(run.model_path))
+        model, tokenizer = load(str(run.model_path), trust_remote_code=sweep.config.trust_remote_code)
         evaluate_run(
             run, model, tokenizer, corpus, strategies=sweep.strategies(job), gamma=saved_gamma(model.config),
             chunks=sweep.chunks, prefixes=sweep.prefixes, new_tokens=sweep.new_tokens,
