@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.tiny_bert import tiny_tokenizer
-from transformers import BartConfig, GPT2Config, T5Config
+from transformers import BartConfig, BartForConditionalGeneration, GPT2Config, T5Config
 
 from scalegrad.data.pairs import Pair
 from scalegrad.models.bertsum import BertSumConfig, load_bert_tokenizer
@@ -92,6 +92,22 @@ def test_encoder_decoder_with_a_prefix():
     made = form.example(PAIR)
     assert made["input_ids"] == ids(tokenizer, "we show the cat sat")
     assert made["labels"] == ids(tokenizer, "the cat sat it was big [SEP]")
+
+
+def test_a_summary_is_trained_to_begin_as_generation_makes_it():
+    """BART's <s>; the end of the longest summary is cut, not its beginning."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"eos_token": "[SEP]"})
+    size = {"d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8}
+    size |= {"encoder_attention_heads": 1, "decoder_attention_heads": 1, "vocab_size": 50}
+    model = BartForConditionalGeneration(BartConfig(**size))
+    (first,) = ids(tokenizer, "[CLS]")
+    for forced, start in ((None, ""), (first, "[CLS] ")):
+        model.generation_config.forced_bos_token_id = forced
+        made = format_for(model, tokenizer).example(PAIR)
+        assert made["labels"] == ids(tokenizer, f"{start}the cat sat it was big [SEP]")
+    cut = format_for(model, tokenizer, target_tokens=4).example(PAIR)
+    assert cut["labels"] == ids(tokenizer, "[CLS] the cat sat")
 
 
 @pytest.mark.parametrize(

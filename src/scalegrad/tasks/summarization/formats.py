@@ -129,12 +129,16 @@ class BertSumFormat:
 
 @dataclass
 class EncoderDecoderFormat:
-    """The article in one piece, after `prefix` (T5's "summarize: ")."""
+    """The article in one piece, after `prefix` (T5's "summarize: ").
+
+    `first` is the token that generation forces every summary to begin with (BART's `<s>`): so do the labels.
+    """
 
     tokenizer: Any
     source_tokens: int = 1024
     target_tokens: int = TARGET_TOKENS
     prefix: str = ""
+    first: int | None = None
     cuts: Cuts = field(default_factory=Cuts)
 
     def source(self, pair: Pair) -> Example:
@@ -148,6 +152,7 @@ class EncoderDecoderFormat:
     def example(self, pair: Pair) -> Example:
         summary = " ".join(pair.references[0].splitlines())
         ids = self.tokenizer(text_target=summary, add_special_tokens=False, verbose=False)["input_ids"]
+        ids = ids if self.first is None else [self.first, *ids]
         return {**self.source(pair), "labels": _ended(ids, self.tokenizer.eos_token_id, self.target_tokens, self.cuts)}
 
     def text(self, ids: Sequence[int]) -> str:
@@ -216,7 +221,8 @@ def format_for(
         room = min(source_tokens or 1024, positions)
         if config.model_type == "bertsum":
             return BertSumFormat(tokenizer, room, target_tokens)
-        return EncoderDecoderFormat(tokenizer, room, target_tokens, _prefix(config))
+        first = getattr(getattr(model, "generation_config", None), "forced_bos_token_id", None)
+        return EncoderDecoderFormat(tokenizer, room, target_tokens, _prefix(config), first)
     if tokenizer.eos_token_id is None:
         raise ValueError("the tokenizer has no end symbol, so a causal model could not learn where a summary ends")
     room = min(source_tokens or 1024, positions - target_tokens)
