@@ -75,6 +75,8 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
     again = run_sweep(replace(tried, prefixes=4), tmp_path)  # other limits: scored anew
     assert scored[3:] == scored[:3]
     assert again.comparison.systems[0].figures["n_texts"] == 4
+    run_sweep(replace(tried, prefixes=0), tmp_path)  # the texts that are there do no harm
+    assert len(scored) == 6
 
 
 def test_a_model_with_code_of_its_own_is_loaded_as_it_was_trained(tried, tmp_path, monkeypatch):

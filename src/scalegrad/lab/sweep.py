@@ -193,7 +193,7 @@ def _is_scored(sweep: Sweep, job: Job, run: Run, corpus: Corpus) -> bool:
     if protocol.get("corpus_sha256") != corpus.checksum or protocol.get("new_tokens") != sweep.new_tokens:
         return False
     for name, wanted in (("chunks", sweep.chunks), ("prefixes", sweep.prefixes)):
-        if protocol[name] != min(protocol[f"all_{name}"], math.inf if wanted is None else wanted):
+        if wanted != 0 and protocol[name] != min(protocol[f"all_{name}"], math.inf if wanted is None else wanted):
             return False
     return sweep.prefixes == 0 or all(strategy in found.get("completion", {}) for strategy in sweep.strategies(job))
 
