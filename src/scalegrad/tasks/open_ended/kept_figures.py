@@ -24,11 +24,10 @@ def merged(kept: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     for count, settings, aside, measured, by_decoding in _PARTS:
         if not now[count] and before.get(count):  # left out this time
             result |= {part: kept[part] for part in (measured, by_decoding) if part in kept}
-            result["human"] |= {measured: kept["human"][measured]}
+            result["human"] |= {part: figures for part, figures in kept["human"].items() if part == measured}
             result["protocol"] |= {key: before[key] for key in (count, *settings, *aside)}
-        elif all(before.get(key) == now[key] for key in (count, *settings)):
-            if by_decoding in found or by_decoding in kept:
-                result[by_decoding] = {**kept.get(by_decoding, {}), **found.get(by_decoding, {})}
+        elif by_decoding in kept and all(before[key] == now[key] for key in (count, *settings)):
+            result[by_decoding] = {**kept[by_decoding], **found.get(by_decoding, {})}
     return result
 
 
