@@ -6,6 +6,7 @@ import pytest
 
 from scalegrad.cli import main
 from scalegrad.data import embedded
+from scalegrad.runs import Run
 from scalegrad.tasks.open_ended import corpora, data
 
 SMALL = ["--steps=2", "--batch-size=1", "--prefixes=3", "--chunks=1", "--gamma=0.3", "--alpha=0.5"]
@@ -41,6 +42,18 @@ def test_from_the_shipped_model_to_the_page(little_text, tmp_path, capsys):
     again = json.loads(capsys.readouterr().out)
     assert {row["label"]: row["figures"] for row in again["rows"]} == {k: row["figures"] for k, row in rows.items()}
     assert (out / "sg-0.3-seed-0" / "model" / "model.safetensors").stat().st_mtime_ns == weights
+
+
+def test_other_settings_need_another_folder_or_overwrite(little_text, tmp_path, capsys):
+    out = tmp_path / "demo"
+    run = Run.create(out / "mle-seed-0", {"task": "another"})
+    run.finish({})
+    small = [*SMALL, "--steps=1", "--prefixes=1"]
+    with pytest.raises(SystemExit):
+        main(["demo", f"--out={out}", *small])
+    assert "overwrite it (--overwrite)" in capsys.readouterr().err
+    main_returns(["demo", f"--out={out}", *small, "--overwrite"])
+    assert Run.open(run.path).config["task"] == "open_ended"
 
 
 @pytest.mark.parametrize(

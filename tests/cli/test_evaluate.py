@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,15 @@ def test_a_sweep_recommends(saved, text_file, tmp_path, capsys):
     assert found["recommendation"]["sentence"][:4] in ("Take", "Stay")
     assert json.loads((out / "sweep.json").read_text()) == found
     assert found["recommendation"]["sentence"].split(":")[0] in (out / "report.html").read_text()
+    (weights := out / "mle-seed-0" / "model" / "model.safetensors").write_bytes(b"")
+    again = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json", "--overwrite"))
+    assert again == found  # trained anew
+    assert weights.stat().st_size > 0
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_a_sweep_misses_what_it_draws_with_before_the_work(saved, text_file, package, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    said = mistake(capsys, "sweep", saved, text_file, "--out", tmp_path / "sweep")
+    assert f"{package} is needed here" in said
+    assert not (tmp_path / "sweep").exists()
