@@ -37,7 +37,7 @@ def lost(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     >>> lost({"completion": {"greedy": {}, "top_k=5": {}}, "penalised": {}}, {"completion": {"greedy": {}}})
     ['top_k=5']
     """
-    names = [part for part in ("language_modelling", "completion") if part in before and part not in after]
+    names: list[str] = [part for part in ("language_modelling", "completion") if part in before and part not in after]
     for part in ("completion", "penalised"):
         names += [name for name in before.get(part, {}) if name not in after.get(part, {}) and part not in names]
     return names
