@@ -6,6 +6,7 @@ import pytest
 
 from scalegrad.cli import main
 from scalegrad.data import embedded
+from scalegrad.runs import Run
 from scalegrad.tasks.open_ended import corpora, data
 
 SMALL = ["--steps=2", "--batch-size=1", "--prefixes=3", "--chunks=1", "--gamma=0.3", "--alpha=0.5"]
@@ -43,6 +44,18 @@ def test_from_the_shipped_model_to_the_page(little_text, tmp_path, capsys):
     assert (out / "sg-0.3-seed-0" / "model" / "model.safetensors").stat().st_mtime_ns == weights
 
 
+def test_other_settings_need_another_folder_or_overwrite(little_text, tmp_path, capsys):
+    out = tmp_path / "demo"
+    run = Run.create(out / "mle-seed-0", {"task": "another"})
+    run.finish({})
+    small = [*SMALL, "--steps=1", "--prefixes=1"]
+    with pytest.raises(SystemExit):
+        main(["demo", f"--out={out}", *small])
+    assert "overwrite it (--overwrite)" in capsys.readouterr().err
+    main_returns(["demo", f"--out={out}", *small, "--overwrite"])
+    assert Run.open(run.path).config["task"] == "open_ended"
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -50,6 +63,7 @@ def test_from_the_shipped_model_to_the_page(little_text, tmp_path, capsys):
         (["--alpha=-1"], "alpha"),
         (["--steps=0"], "steps must be at least 1, not 0"),
         (["--seeds=0"], "seeds must be at least 1, not 0"),
+        (["--chunks=0"], "chunks must be at least 1, not 0"),
     ],
 )
 def test_mistakes_are_one_sentence(options, sentence, tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,45 @@ def test_a_run_keeps_its_figures_and_is_reported(run, text_file, tmp_path, capsy
     assert rows[1]["figures"]["ppl"] == printed["penalised"]["gamma=0.4"]["ppl"]
 
 
+def test_columns_that_are_left_out_stay_and_lost_ones_are_named(run, text_file, tmp_path, capsys):
+    run.finish({})
+
+    def evaluate(*options: str) -> tuple[dict[str, Any], str]:
+        with pytest.raises(SystemExit) as end:
+            main(["evaluate", str(run.path), "--corpus", str(text_file), "--new-tokens", "50", *options, "--json"])
+        said = capsys.readouterr()
+        assert end.value.code == 0, said.err
+        return run.load("evaluation")["prose.txt"], said.err
+
+    first, _ = evaluate("--chunks", "2", "--prefixes", "3", "-s", "greedy", "-s", "greedy,gamma=0.4")
+    more, said = evaluate("--chunks", "0", "--prefixes", "3", "-s", "top_k=5", "--gamma", "0.9")
+    assert "No longer" not in said
+    assert list(more["completion"]) == ["greedy", "greedy,gamma=0.4", "top_k=5"]
+    assert {key: more[key] for key in ("language_modelling", "penalised", "human", "protocol", "notes")} == {
+        key: first[key] for key in ("language_modelling", "penalised", "human", "protocol", "notes")
+    }
+    chunks, said = evaluate("--chunks", "1", "--prefixes", "0")
+    assert chunks["completion"] == more["completion"]
+    assert (chunks["protocol"]["chunks"], chunks["protocol"]["prefixes"]) == (1, 3)
+    assert "No longer in evaluation.json, measured otherwise: prose.txt: gamma=0.4\n" in said
+    fewer, said = evaluate("--chunks", "0", "--prefixes", "2", "--overwrite")
+    assert fewer["language_modelling"] == chunks["language_modelling"]
+    assert list(fewer["completion"]) == ["greedy"]
+    assert "measured otherwise: prose.txt: greedy,gamma=0.4; top_k=5\n" in said
+
+
+def test_where_figures_go_is_tried_first_and_said_only_of_what_is_written(run, text_file, tmp_path, capsys):
+    run.finish({})
+    (tmp_path / "file").write_text("")
+    words = ("evaluate", run.path, "--corpus", text_file, *SMALL, "--samples", tmp_path / "texts")
+    assert "--out: " in mistake(capsys, *words, "--out", tmp_path / "file" / "figures.json")
+    assert not (tmp_path / "texts").exists()
+    shown = call(capsys, *words, "--out", tmp_path / "new" / "figures.json")
+    assert "prose.txt" in json.loads((tmp_path / "new" / "figures.json").read_text())
+    assert "evaluation.json" not in shown
+    assert not (run.path / "evaluation.json").exists()
+
+
 def test_a_models_folder_prints_a_table_and_writes_json(saved, text_file, tmp_path, capsys):
     out = tmp_path / "figures.json"
     samples = tmp_path / "texts"
@@ -120,3 +160,15 @@ def test_a_sweep_recommends(saved, text_file, tmp_path, capsys):
     assert found["recommendation"]["sentence"][:4] in ("Take", "Stay")
     assert json.loads((out / "sweep.json").read_text()) == found
     assert found["recommendation"]["sentence"].split(":")[0] in (out / "report.html").read_text()
+    (weights := out / "mle-seed-0" / "model" / "model.safetensors").write_bytes(b"")
+    again = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json", "--overwrite"))
+    assert again == found  # trained anew
+    assert weights.stat().st_size > 0
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_a_sweep_misses_what_it_draws_with_before_the_work(saved, text_file, package, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    said = mistake(capsys, "sweep", saved, text_file, "--out", tmp_path / "sweep")
+    assert f"{package} is needed here" in said
+    assert not (tmp_path / "sweep").exists()

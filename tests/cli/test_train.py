@@ -104,14 +104,14 @@ def uninterrupted(model, text, tmp_path_factory):
 
 
 def test_kill_nine_at_three_random_points_gives_the_same_weights(model, text, uninterrupted, tmp_path):
-    """Killed while lines of the log appear, anywhere in a step or a checkpoint; the last session is a plain command."""
+    """Killed while lines of the log appear, anywhere in a step or a checkpoint; the last start is a plain command."""
     seed = random.SystemRandom().randrange(10**6)
     chance, folder = random.Random(seed), tmp_path / "run"
     killed_at = []
     for kill in range(3):
         process = training_process.start(options(model, text, folder), tmp_path)
         wanted = 3 * kill + chance.randrange(1, 4)
-        while process.is_alive() and not (_sessions(folder) > kill and _logged(folder, wanted)):
+        while process.is_alive() and not (_starts(folder) > kill and _logged(folder, wanted)):
             time.sleep(0.002)
         time.sleep(chance.uniform(0, 0.03))
         process.kill()
@@ -126,12 +126,12 @@ def test_kill_nine_at_three_random_points_gives_the_same_weights(model, text, un
     assert log(folder) == log(uninterrupted), f"seed {seed}, killed after {killed_at} lines"
     ends = [json.loads((path / "done.json").read_text()) for path in (folder, uninterrupted)]
     assert len({(end["selected_step"], end["validation_nll"]) for end in ends}) == 1
-    assert _sessions(folder) == 4
+    assert _starts(folder) == 4
 
 
-def _sessions(folder):
+def _starts(folder):
     path = folder / "environment.json"
-    return len(json.loads(path.read_text())["sessions"]) if path.exists() else 0
+    return len(json.loads(path.read_text())["starts"]) if path.exists() else 0
 
 
 def _logged(folder, step):

@@ -36,6 +36,8 @@ def test_grid_and_decodings(tried):
     for bad, said in (({"seeds": 0}, "seeds must be"), ({"gammas": ()}, "gammas is empty"), ({"gammas": (2.0,)}, "in")):
         with pytest.raises(ValueError, match=said):
             Sweep(tried.config, **bad)
+    with pytest.raises(ValueError, match="chunks must be at least 1, not 0: the budget is of perplexity"):
+        replace(tried, chunks=0)
     with pytest.raises(ValueError, match="named twice"):
         Sweep(tried.config, (0.2, 0.2))
 
@@ -73,6 +75,18 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
     again = run_sweep(replace(tried, prefixes=4), tmp_path)  # other limits: scored anew
     assert scored[3:] == scored[:3]
     assert again.comparison.systems[0].figures["n_texts"] == 4
+    run_sweep(replace(tried, prefixes=0), tmp_path)  # the texts that are there do no harm
+    assert len(scored) == 6
+
+
+def test_a_model_with_code_of_its_own_is_loaded_as_it_was_trained(tried, tmp_path, monkeypatch):
+    trusted = []
+    load = module.load
+    monkeypatch.setattr(module, "load", lambda *a, **k: trusted.append(k["trust_remote_code"]) or load(*a, **k))
+    for answer in (True, False):
+        sweep = replace(tried, prefixes=0, config=replace(tried.config, trust_remote_code=answer))
+        module.run_job(sweep, sweep.jobs()[0], tmp_path / str(answer))
+    assert trusted == [True, False]
 
 
 def _check_against_the_files(found: module.Swept, folder: Path) -> None:

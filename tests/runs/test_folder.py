@@ -1,10 +1,11 @@
 """A run's folder: the same config goes on, another is refused, and only what belongs to a run is ever deleted."""
 
+import functools
 import json
 
 import pytest
 
-from scalegrad.runs import Run
+from scalegrad.runs import Run, folder
 
 CONFIG = {"task": "open_ended", "settings": {"seed": 1, "steps": 10}, "data": ["a.txt"]}
 
@@ -13,17 +14,17 @@ def test_create_and_open(tmp_path):
     run = Run.create(tmp_path / "run", CONFIG)
     assert Run.open(run.path).config == CONFIG
     assert not run.finished
-    (session,) = run.load("environment")["sessions"]
-    assert session["versions"]["scalegrad"]
-    assert "cores" in session["hardware"]
-    assert set(session) >= {"started", "command", "git"}
+    (start,) = run.load("environment")["starts"]
+    assert start["versions"]["scalegrad"]
+    assert "cores" in start["hardware"]
+    assert set(start) >= {"started", "command", "git"}
 
 
-def test_the_same_config_goes_on_and_notes_the_session(tmp_path):
+def test_the_same_config_goes_on_and_notes_the_start(tmp_path):
     Run.create(tmp_path / "run", CONFIG).log({"step": 1})
     run = Run.create(tmp_path / "run", CONFIG)
     assert run.metrics() == [{"step": 1}]
-    assert len(run.load("environment")["sessions"]) == 2
+    assert len(run.load("environment")["starts"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,57 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):
         with pytest.raises(ValueError, match="is not empty and holds no run"):
             Run.create(tmp_path, CONFIG, overwrite=overwrite)
     assert (tmp_path / "thesis.txt").read_text() == "years"
+
+
+def test_a_saved_model_is_no_run(tmp_path):
+    """It has a config.json as well."""
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_text("{}")
+    for content in (None, "not JSON", '{"CUDA": "12"}', "[]"):
+        if content is not None:
+            (tmp_path / "environment.json").write_text(content)
+        for overwrite in (False, True):
+            with pytest.raises(ValueError, match="is not empty and holds no run"):
+                Run.create(tmp_path, CONFIG, overwrite=overwrite)
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["config.json", "environment.json", "model.safetensors"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("at", range(4))
+def test_a_kill_while_it_is_made_leaves_a_folder_to_go_on_in(tmp_path, monkeypatch, at, overwrite):
+    """Killed at each thing that is written, half a file left under its hidden name."""
+    path = tmp_path / "run"
+    left = at
+
+    def dies(*given, real, **named):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            (path / ".config.json.99").write_text("{")
+            raise KeyboardInterrupt
+        return real(*given, **named)
+
+    with monkeypatch.context() as patch:
+        for name in ("write_json", "check_writable_folder"):
+            patch.setattr(folder, name, functools.partial(dies, real=getattr(folder, name)))
+        path.mkdir()
+        with pytest.raises(KeyboardInterrupt):
+            Run.create(path, CONFIG, overwrite=overwrite)
+    run = Run.create(path, CONFIG, overwrite=overwrite)
+    assert Run.open(path).config == CONFIG
+    assert run.checkpoints.is_dir()
+
+
+def test_overwriting_leaves_nothing_of_the_run_before(tmp_path):
+    run = Run.create(tmp_path / "run", CONFIG)
+    for name in ("evaluation", "captions", "done", "samples/greedy.jsonl"):
+        run.save(name, [{}])
+    run.log({"step": 1})
+    (run.path / "notes.txt").write_text("mine")
+    anew = Run.create(run.path, CONFIG, overwrite=True)
+    files = {str(item.relative_to(run.path)) for item in run.path.rglob("*") if item.is_file()}
+    assert files == {"config.json", "environment.json", "notes.txt"}
+    assert len(anew.load("environment")["starts"]) == 1
 
 
 def test_metrics_survive_a_torn_line_and_go_back(tmp_path):

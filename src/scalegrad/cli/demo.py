@@ -23,6 +23,7 @@ Rate = Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Def
 Prefixes = Annotated[int, typer.Option(help="Prefixes of WikiText-103's test text to continue.")]
 Chunks = Annotated[int, typer.Option(help="Chunks of 1,025 tokens of it to predict.")]
 Seeds = Annotated[int, typer.Option(help="Train each model so often, for deviations.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew, whatever runs the folder holds.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")]
 
 
@@ -37,6 +38,7 @@ def command(
     prefixes: Prefixes = 120,
     chunks: Chunks = 24,
     seeds: Seeds = 1,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Fine-tune one model by likelihood (MLE), unlikelihood (UL) and ScaleGrad (SG), and compare what they write.
@@ -60,7 +62,7 @@ def command(
         prefixes=prefixes, chunks=chunks, seeds=seeds,
     )  # fmt: skip
     with bars() as told:
-        found = run_sweep(sweep, out, progress=told)
+        found = run_sweep(sweep, out, overwrite=overwrite, progress=told)
     write_page(found.comparison, out / "report.html")
     write_json(out / "results.json", found.as_dict())
     if as_json:

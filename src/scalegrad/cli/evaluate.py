@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,11 +76,14 @@ def command(
     need("transformers", extra="complete")
     quiet_transformers()
     from scalegrad import decoding
-    from scalegrad.runs import write_json
+    from scalegrad.runs import check_writable_folder, write_json
     from scalegrad.tasks.open_ended.corpora import find_corpus
     from scalegrad.tasks.open_ended.evaluation import evaluate, evaluate_run, saved_gamma
+    from scalegrad.tasks.open_ended.kept_figures import lost
 
     texts = [find_corpus(name, seed) for name in corpus or ["wikitext-103"]]
+    if out is not None:
+        check_writable_folder(out.parent, "--out")  # before the work, not after it
     run = _run(model)
     with status(f"loading {model}"):
         network, tokenizer = decoding.load(str(run.model_path) if run else model, device, dtype, trust_remote_code)
@@ -93,6 +97,7 @@ def command(
         "batch": size,
         "overwrite": overwrite,
     }
+    before = run.load("evaluation") if run and (run.path / "evaluation.json").is_file() else {}
     found = {}
     with bars() as told:
         for text in texts:
@@ -104,11 +109,15 @@ def command(
                 )
     if out is not None:
         write_json(out, found)
+    if run and samples is None:
+        for name, figures in found.items():
+            if gone := lost(before.get(name, {}), figures):
+                print(f"No longer in evaluation.json, measured otherwise: {name}: {'; '.join(gone)}", file=sys.stderr)
     if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return
     _print(found, model, getattr(network.config, "scalegrad", None))
-    if run:
+    if run and samples is None:
         print(f"In {run.path / 'evaluation.json'}; compare runs with: scalegrad report FOLDER…")
 
 

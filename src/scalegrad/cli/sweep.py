@@ -18,6 +18,7 @@ from scalegrad.cli.train import (
     EvaluateEvery,
     Init,
     Length,
+    Overwrite,
     Precision,
     Protocol,
     Rate,
@@ -70,6 +71,7 @@ def command(
     precision: Precision = None,
     seed: Seed = 0,
     trust_remote_code: Trust = False,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Train MLE, each γ and each α, and say which γ comes nearest to human text within a budget of perplexity.
@@ -83,7 +85,8 @@ def command(
 
     share = read_budget(budget)
     strengths = {"gammas": _numbers("--gamma", gamma), "alphas": () if alpha == "none" else _numbers("--alpha", alpha)}
-    need("transformers", extra="train")
+    for module, extra in (("transformers", "train"), ("jinja2", "measure"), ("matplotlib", "plots")):
+        need(module, extra=extra)  # before the work, not after it
     quiet_transformers()
     from scalegrad.lab.sweep import Sweep, run_sweep, write_results
     from scalegrad.report.comparison.terminal import print_comparison
@@ -98,7 +101,7 @@ def command(
         config, **strengths, seeds=seeds, corpus=corpus, chunks=chunks, prefixes=prefixes, new_tokens=new_tokens
     )
     with bars() as progress:
-        found = run_sweep(sweep, out, budget=share, progress=progress)
+        found = run_sweep(sweep, out, budget=share, overwrite=overwrite, progress=progress)
     written = write_results(found, out)
     if as_json:
         print(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))

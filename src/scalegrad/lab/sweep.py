@@ -70,6 +70,8 @@ class Sweep:
     def __post_init__(self) -> None:
         if self.seeds < 1:
             raise ValueError(f"seeds must be at least 1, not {self.seeds}")
+        if self.chunks is not None and self.chunks < 1:
+            raise ValueError(f"chunks must be at least 1, not {self.chunks}: the budget is of perplexity")
         if not self.gammas:
             raise ValueError("gammas is empty; expected at least one γ in (0, 1]")
         for values in (self.gammas, self.alphas):
@@ -121,24 +123,26 @@ def run_sweep(
     *,
     budget: float = 0.05,
     devices: Sequence[str] | None = None,
+    overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Swept:
     """Train and score what is not there yet in the folder `out`, and say which γ to take.
 
     `devices` are names for CUDA_VISIBLE_DEVICES, a process each; by default every GPU where there are several, else
-    everything happens in this process. Stopped at any moment, the same call goes on.
+    everything happens in this process. Stopped at any moment, the same call goes on; `overwrite` starts every run
+    anew.
     """
     folder = check_writable_folder(out, "out")
     corpus = find_corpus(sweep.corpus)
     jobs = sweep.jobs()
     devices = _gpus() if devices is None else devices
     if len(devices) > 1:
-        _in_parallel(sweep, jobs, folder, devices, progress)
+        _in_parallel(sweep, jobs, folder, devices, overwrite, progress)
     else:
         for done, job in enumerate(jobs):
             if progress:
                 progress("runs", done, len(jobs))
-            run_job(sweep, job, folder, corpus, progress)
+            run_job(sweep, job, folder, corpus, overwrite=overwrite, progress=progress)
     comparison = compare_runs(find_runs([folder / job.name for job in jobs]), corpus.name)
     found = recommend(comparison, budget)
     chosen = next(
@@ -162,9 +166,15 @@ def write_results(found: Swept, out: str | Path) -> dict[str, Path]:
 
 
 def run_job(
-    sweep: Sweep, job: Job, folder: Path, corpus: Corpus | None = None, progress: Progress | None = None
+    sweep: Sweep,
+    job: Job,
+    folder: Path,
+    corpus: Corpus | None = None,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
 ) -> None:
-    """Train one run into `folder`/NAME and score it; what is done already is left as it is."""
+    """Train one run into `folder`/NAME and score it; what is done already is left as it is, but for `overwrite`."""
     corpus = corpus or find_corpus(sweep.corpus)
     config = replace(
         sweep.config,
@@ -172,14 +182,14 @@ def run_job(
         settings=replace(sweep.config.settings, seed=job.seed),
     )
     callbacks = [] if progress is None else [training_progress(progress, f"training {job.name}")]
-    run = train(config, folder / job.name, callbacks=callbacks).run
+    run = train(config, folder / job.name, overwrite=overwrite, callbacks=callbacks).run
     if not _is_scored(sweep, job, run, corpus):
         _free_memory()
-        model, tokenizer = load(str(run.model_path))
+        model, tokenizer = load(str(run.model_path), trust_remote_code=sweep.config.trust_remote_code)
         evaluate_run(
             run, model, tokenizer, corpus, strategies=sweep.strategies(job), gamma=saved_gamma(model.config),
             chunks=sweep.chunks, prefixes=sweep.prefixes, new_tokens=sweep.new_tokens,
-            overwrite=_was_scored_otherwise(run, corpus), progress=progress,
+            overwrite=overwrite or _was_scored_otherwise(run, corpus), progress=progress,
         )  # fmt: skip
     _free_memory()
 
@@ -191,7 +201,7 @@ def _is_scored(sweep: Sweep, job: Job, run: Run, corpus: Corpus) -> bool:
     if protocol.get("corpus_sha256") != corpus.checksum or protocol.get("new_tokens") != sweep.new_tokens:
         return False
     for name, wanted in (("chunks", sweep.chunks), ("prefixes", sweep.prefixes)):
-        if protocol[name] != min(protocol[f"all_{name}"], math.inf if wanted is None else wanted):
+        if wanted != 0 and protocol[name] != min(protocol[f"all_{name}"], math.inf if wanted is None else wanted):
             return False
     return sweep.prefixes == 0 or all(strategy in found.get("completion", {}) for strategy in sweep.strategies(job))
 
@@ -214,7 +224,12 @@ def _gpus() -> list[str]:
 
 
 def _in_parallel(
-    sweep: Sweep, jobs: Sequence[Job], folder: Path, devices: Sequence[str], progress: Progress | None
+    sweep: Sweep,
+    jobs: Sequence[Job],
+    folder: Path,
+    devices: Sequence[str],
+    overwrite: bool,
+    progress: Progress | None,
 ) -> None:
     """A process for each device takes the next job when it is free; the first failure ends the sweep."""
     context = multiprocessing.get_context("spawn")
@@ -222,7 +237,7 @@ def _in_parallel(
     for device in devices:
         free.put(device)
     with ProcessPoolExecutor(len(devices), context, _take_device, (free,)) as pool:
-        waiting = {pool.submit(run_job, sweep, job, folder): job for job in jobs}
+        waiting = {pool.submit(run_job, sweep, job, folder, overwrite=overwrite): job for job in jobs}
         for done, finished in enumerate(as_completed(waiting), start=1):
             try:
                 finished.result()

@@ -1,9 +1,9 @@
 """The folder of a run.
 
 config.json        what was asked: task, model, objective, data with its hash, settings, seed
-environment.json   for every session (a resumed run has several): versions, hardware, git state, command, date
+environment.json   for every start (a resumed run has several): versions, hardware, git state, command, date
 metrics.jsonl      a line each time training logs or evaluates
-evaluation.json    figures by corpus
+evaluation.json    figures by corpus (captions.json: those of a captioner)
 samples/           texts
 checkpoints/       what a resumed run goes on from
 model/             the selected model and its tokenizer
@@ -54,19 +54,22 @@ class Run:
         if not run.writes:
             return run
         check_writable_folder(run.path, "the run's folder")
-        found = run.path / "config.json"
-        if found.exists() and overwrite:
+        starts = _starts(run.path)
+        if starts is None and any(not item.name.startswith(".") for item in run.path.iterdir()):
+            raise ValueError(
+                f"{run.path} is not empty and holds no run (no environment.json of one): name another folder"
+            )
+        if overwrite:
             run._clear()
-        elif found.exists():
+            starts = None
+        elif (run.path / "config.json").exists():
             run._check_same(cls.open(run.path).config)
-        elif any(item.name != ".gitignore" for item in run.path.iterdir()):
-            raise ValueError(f"{run.path} is not empty and holds no run (no config.json): name another folder")
+        if not run.finished:
+            # The mark of a run before all else: a kill after any of these lines leaves a folder to go on in.
+            run.save("environment", {"starts": [*(starts or []), environment()]})
+            run.save("config", run.config)
         for folder in (run.checkpoints, run.path / "samples"):
             check_writable_folder(folder, "the run's folder")
-        if not run.finished:
-            sessions = run.load("environment")["sessions"] if (run.path / "environment.json").exists() else []
-            run.save("environment", {"sessions": [*sessions, environment()]})
-            run.save("config", run.config)
         return run
 
     @classmethod
@@ -141,12 +144,28 @@ class Run:
                 )
 
     def _clear(self) -> None:
-        """Remove what a run writes: done.json first, config.json last, so that a kill in between leaves a run still."""
-        for name in ("done.json", "environment.json", "metrics.jsonl", "evaluation.json"):
+        """Remove what a run writes: done.json first, its mark last, so that a kill in between leaves a run still."""
+        for name in ("done.json", "metrics.jsonl", "evaluation.json", "captions.json"):
             (self.path / name).unlink(missing_ok=True)
         for name in ("checkpoints", "model", "adapter", "samples", "tensorboard"):
             shutil.rmtree(self.path / name, ignore_errors=True)
-        (self.path / "config.json").unlink(missing_ok=True)
+        for name in ("config.json", "environment.json"):
+            (self.path / name).unlink(missing_ok=True)
+
+
+def _starts(path: Path) -> list[Any] | None:
+    """What environment.json, the mark of a run, says of its starts; None where there is no such mark.
+
+    config.json is no mark: every saved model has one.
+    """
+    if not (path / "environment.json").is_file():
+        return None
+    try:
+        found = _read(path / "environment.json")
+    except ValueError:
+        return None
+    starts = found.get("starts") if isinstance(found, dict) else None
+    return starts if isinstance(starts, list) else None
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -6,6 +6,7 @@ import pytest
 from tests.report.comparison.conftest import CORPUS, PROTOCOL, evaluation
 
 from scalegrad.report.comparison import compare_runs, find_runs, paper_rows
+from scalegrad.runs import samples_name
 
 
 def test_seeds_are_merged_and_decodings_have_rows(make_run, tmp_path):
@@ -37,6 +38,14 @@ def test_seeds_are_merged_and_decodings_have_rows(make_run, tmp_path):
     assert "mle-0 greedy " in mle.samples[0].continuation
     assert found.notes[0] == "4 of 9 prefixes."
     assert found.twin is twin
+
+
+def test_a_text_may_hold_any_line_separator(make_run, tmp_path):
+    run = make_run("mle", "mle", 0, evaluation(12.0, 0.6))
+    text = "one\u2028two\u2029three\x85four\x0cfive"
+    run.save(f"samples/{samples_name(CORPUS, 'greedy')}", [{"id": 0, "prefix": "In", "continuation": text}])
+    mle = compare_runs(find_runs([tmp_path])).systems[0]
+    assert [sample.continuation for sample in mle.samples] == [text]
 
 
 def test_with_another_tokenizer_only_rep_n_of_the_paper_is_shown(make_run, tmp_path):

@@ -77,10 +77,8 @@ def test_examples_are_evenly_spread_and_of_the_systems_spoken_of(comparison):
 def test_settings_shared_and_own():
     def run(label: str, objective: str) -> System:
         config = {"objective": objective, "settings": {"lr": 1e-4, "seed": "0, 1"}}
-        session = {"hardware": "a laptop", "versions": {"torch": "2.13"}, "git": None}
-        return System(
-            label, {}, made={"config": config, "environment": {"sessions": [session]}, "done": {"seconds": 3}}
-        )
+        start = {"hardware": "a laptop", "versions": {"torch": "2.13"}, "git": None}
+        return System(label, {}, made={"config": config, "environment": {"starts": [start]}, "done": {"seconds": 3}})
 
     made = how_it_was_made(Comparison([run("MLE", "mle"), run("SG", "sg=0.2")]))
     assert made["shared"] == {"settings.lr": 1e-4, "settings.seed": "0, 1"}

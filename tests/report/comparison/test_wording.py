@@ -16,6 +16,26 @@ def models(sg: dict[str, float], mle: dict[str, float], twin: dict[str, float] |
     return Comparison([*rows, System("Human", {"rep_1": 0.3}, "human")])
 
 
+@pytest.mark.parametrize(
+    ("trained", "decoded"),
+    [
+        (("sg", 0.2), ("MLE, top_k=5", None)),  # sampling is no penalty
+        (("sg", 0.2), ("MLE, decoded with γ=0.5", 0.5)),
+        (("ul", 0.5), ("MLE, decoded with γ=0.5", 0.5)),  # an α
+    ],
+)
+def test_another_decoding_is_not_called_the_penalty(trained, decoded):
+    figures = {"ppl": 20.0, "rep_1": 0.4}
+    family, strength = trained
+    rows = [
+        System("MLE", figures, family="mle"),
+        System("trained", figures, family=family, strength=strength),
+        System(decoded[0], figures, "decoded", "mle", decoded[1]),
+    ]
+    assert Comparison(rows).twin is None
+    assert not any("merely decoded" in sentence for sentence in sentences(Comparison(rows)))
+
+
 def test_what_the_papers_figures_say(comparison):
     assert headline(comparison) == "Of 100 words, SG γ=0.2 repeats 44 and MLE 66. People repeat 32."
     gap, perplexity, twin, seeds = sentences(comparison)

@@ -102,10 +102,8 @@ def _texts(run: Run, corpus: str) -> Texts:
 
 def _samples(run: Run, corpus: str, strategy: str | None) -> list[Sample]:
     """The texts of a decoding; of a task without decodings to choose from, samples/CORPUS.jsonl."""
-    path = run.path / "samples" / (samples_name(corpus, strategy) if strategy else f"{corpus}.jsonl")
-    if not path.is_file():
-        return []
-    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    name = f"samples/{samples_name(corpus, strategy) if strategy else f'{corpus}.jsonl'}"
+    records = run.load(name) if (run.path / name).is_file() else []
     return [Sample(record["prefix"], record["continuation"]) for record in records if "continuation" in record]
 
 

@@ -162,8 +162,8 @@ def how_it_was_made(comparison: Comparison) -> dict[str, Any]:
     own = {key: {label: config.get(key, "–") for label, config in runs.items()} for key in keys if key not in shared}
     machines = {}
     for system in comparison.of_kind("trained"):
-        for session in system.made.get("environment", {}).get("sessions", [])[-1:]:
-            about = {key: value for key, value in _flat(session).items() if value not in ("", None)}
+        for start in system.made.get("environment", {}).get("starts", [])[-1:]:
+            about = {key: value for key, value in _flat(start).items() if value not in ("", None)}
             machines[system.label] = about | _flat({"result": system.made.get("done", {})})
     return {"shared": shared, "own": own, "labels": list(runs), "machines": machines}
 

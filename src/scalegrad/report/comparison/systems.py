@@ -89,14 +89,12 @@ class Comparison:
 
     @property
     def twin(self) -> System | None:
-        """The baseline decoded with the favourite's γ; failing that, any decoded row of the baseline."""
-        if self.baseline is None:
-            return None
-        decoded = [system for system in self.of_kind("decoded") if system.family == self.baseline.family]
-        same = [
-            s for s in decoded if self.favourite and s.strength is not None and s.strength == self.favourite.strength
-        ]
-        return next(iter(same or decoded), None)
+        """The baseline decoded with the γ of the favourite, a ScaleGrad model; where there is no such row, none."""
+        base, favourite = self.baseline, self.favourite
+        if base is None or favourite is None or favourite.family != "sg" or favourite.strength is None:
+            return None  # an α is no γ, were the two numbers the same
+        decoded = (system for system in self.of_kind("decoded") if system.family == base.family)
+        return next((system for system in decoded if system.strength == favourite.strength), None)
 
 
 def merge_seeds(systems: Sequence[System]) -> System:

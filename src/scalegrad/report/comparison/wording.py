@@ -73,7 +73,7 @@ def _twin(comparison: Comparison) -> str:
         return ""
     at = f" at a perplexity of {written('ppl', twin.figures['ppl'])}" if "ppl" in twin.figures else ""
     base = comparison.baseline.label if comparison.baseline else "the baseline"
-    how = "as it is" if twin.strength is None else f"with a penalty of γ={twin.strength:g} on what was said"
+    how = f"with a penalty of γ={twin.strength:g} on what was said"
     text = f"Not trained for it but merely decoded {how}, {base} repeats {_percent(twin, 'rep_1')} of 100 words{at}"
     return f"{text}: {_verdict(favourite, twin, comparison.human)}."
 

@@ -25,6 +25,7 @@ from scalegrad.integrations.objective import Objective
 from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
 from scalegrad.runs import Run, samples_name, write_lines
 from scalegrad.tasks.open_ended.corpora import Corpus
+from scalegrad.tasks.open_ended.kept_figures import merged
 from scalegrad.tasks.open_ended.next_tokens import score_chunks
 
 CHUNK_TARGETS = 1024
@@ -104,15 +105,13 @@ def evaluate(
 def evaluate_run(run: Run, model: Any, tokenizer: Any, corpus: Corpus, **options: Any) -> dict[str, Any]:
     """`evaluate` a run's model into the run's folder: figures to evaluation.json, texts to samples/.
 
-    Figures of other corpora stay; so do those of decodings that are not asked for now, where the protocol is the same.
+    Figures of other corpora stay; so do columns and decodings that are not asked for now, where what they were
+    measured on is the same (`kept_figures.lost` names those that do not).
     """
     found = evaluate(model, tokenizer, corpus, **options, samples=run.path / "samples")  # no name: the folder may move
     before = run.load("evaluation") if (run.path / "evaluation.json").is_file() else {}
-    kept = before.get(corpus.name, {})
-    if kept.get("protocol") == found["protocol"]:
-        for part in ("completion", "penalised"):
-            if part in found or part in kept:
-                found[part] = {**kept.get(part, {}), **found.get(part, {})}
+    found = merged(before.get(corpus.name, {}), found)
+    found["notes"] = notes(found["protocol"])
     run.save("evaluation", {**before, corpus.name: found})
     return found
 

@@ -181,7 +181,7 @@ class RunTrainer(Trainer):  # type: ignore[misc]
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "train_runtime" in logs:
-            return  # a summary of this session; done.json has that of the run
+            return  # a summary of this start alone; done.json has that of the run
         now = time.perf_counter()
         self.seconds += now - self.clock
         if "eval_loss" in logs:
