@@ -25,7 +25,7 @@ def asked(**given):
     everything = dict.fromkeys(
         ("recipe", "model", "data", "objective", "gamma", "alpha", "seeds", "max_steps", "epochs", "batch_size")
     )
-    return _asked({**everything, "trust_remote_code": False, "lora_dropout": 0.0, **given})
+    return _asked({**everything, "trust_remote_code": False, "lora_dropout": None, **given})
 
 
 def test_options_replace_what_the_recipe_says():
