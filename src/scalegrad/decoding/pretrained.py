@@ -26,7 +26,7 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
-    place = _device(device)
+    place = find_device(device)
     wanted = ("float32" if place.type == "cpu" else "auto") if dtype == "auto" else dtype
     hf = need("transformers", extra="hf")
     source, options = _source(name, trust_remote_code)
@@ -92,7 +92,8 @@ def _refusals(name: str) -> Iterator[None]:
         raise ValueError(f"model: {name} cannot be loaded as a language model ({reason})") from None
 
 
-def _device(name: str) -> torch.device:
+def find_device(name: str = "auto") -> torch.device:
+    """The device called `name`; "auto" is the accelerator where there is one, else the CPU."""
     if name == "auto":
         current = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         return current or torch.device("cpu")

@@ -2,13 +2,14 @@
 
 from scalegrad.runs.atomic import check_writable_folder, replacing, write_json, write_lines, write_text
 from scalegrad.runs.environment import environment, hardware, versions
-from scalegrad.runs.folder import Run
+from scalegrad.runs.folder import Run, flat_config
 from scalegrad.runs.samples import samples_name
 
 __all__ = [
     "Run",
     "check_writable_folder",
     "environment",
+    "flat_config",
     "hardware",
     "replacing",
     "samples_name",

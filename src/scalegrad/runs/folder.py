@@ -134,7 +134,7 @@ class Run:
         return self.path / (name if name.endswith((".json", ".jsonl")) else f"{name}.json")
 
     def _check_same(self, found: Mapping[str, Any]) -> None:
-        before, now = _flat(found), _flat(self.config)
+        before, now = flat_config(found), flat_config(self.config)
         for key in [*before, *(key for key in now if key not in before)]:
             if before.get(key) != now.get(key):
                 old, new = json.dumps(before.get(key), ensure_ascii=False), json.dumps(now.get(key), ensure_ascii=False)
@@ -168,11 +168,15 @@ def _starts(path: Path) -> list[Any] | None:
     return starts if isinstance(starts, list) else None
 
 
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """{"settings": {"seed": 1}} → {"settings.seed": 1}."""
+def flat_config(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested config with one key for each value.
+
+    >>> flat_config({"settings": {"seed": 1}})
+    {'settings.seed': 1}
+    """
     found: dict[str, Any] = {}
     for key, value in config.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+        found |= flat_config(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
     return found
 
 

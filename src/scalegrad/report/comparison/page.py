@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from scalegrad.report.comparison.systems import Comparison, spoken_of
 from scalegrad.report.comparison.themed_svg import inline_svg
 from scalegrad.report.comparison.wording import headline, sentences
 from scalegrad.report.measure.wording import printable
-from scalegrad.runs import write_text
+from scalegrad.runs import flat_config, write_text
 
 EXAMPLES = 6
 
@@ -151,7 +151,9 @@ def examples(comparison: Comparison, count: int = EXAMPLES) -> list[Example]:
 def how_it_was_made(comparison: Comparison) -> dict[str, Any]:
     """Settings that all runs share, those that differ, and the machines: {"shared": …, "own": …, "machines": …}."""
     runs = {
-        system.label: _flat(system.made.get("config", {})) for system in comparison.of_kind("trained") if system.made
+        system.label: flat_config(system.made.get("config", {}))
+        for system in comparison.of_kind("trained")
+        if system.made
     }
     keys = dict.fromkeys(key for config in runs.values() for key in config)
     shared = {
@@ -163,8 +165,8 @@ def how_it_was_made(comparison: Comparison) -> dict[str, Any]:
     machines = {}
     for system in comparison.of_kind("trained"):
         for start in system.made.get("environment", {}).get("starts", [])[-1:]:
-            about = {key: value for key, value in _flat(start).items() if value not in ("", None)}
-            machines[system.label] = about | _flat({"result": system.made.get("done", {})})
+            about = {key: value for key, value in flat_config(start).items() if value not in ("", None)}
+            machines[system.label] = about | flat_config({"result": system.made.get("done", {})})
     return {"shared": shared, "own": own, "labels": list(runs), "machines": machines}
 
 
@@ -196,13 +198,3 @@ def _large(name: str, value: float) -> str:
 
 def _meanings(names: Sequence[str]) -> list[Column]:
     return [COLUMNS[name] for name in names if name in COLUMNS]
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{key}.")
-        else:
-            found[f"{prefix}{key}"] = value
-    return found

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from scalegrad._extras import need
+from scalegrad.decoding.pretrained import find_device
 from scalegrad.runs import replacing
 from scalegrad.tasks.captioning.detector import load_detector
 from scalegrad.tasks.captioning.features import Features, open_features, save_features
@@ -186,7 +187,7 @@ def features_of(
             told(f"extracting features with {name}", done, total)
 
     def make() -> dict[str, Tensor]:
-        return extract(images, load_extractor(name, best_device()), problems, progress)
+        return extract(images, load_extractor(name, find_device()), problems, progress)
 
     if cache is None:
         return make()
@@ -201,9 +202,3 @@ def features_of(
         with replacing(kept) as unfinished:
             save_features(unfinished, features)
     return open_features(kept)
-
-
-def best_device() -> torch.device:
-    """The accelerator, or the CPU."""
-    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    return found or torch.device("cpu")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from scalegrad._extras import need
-from scalegrad.tasks.captioning.extraction import best_device
+from scalegrad.decoding.pretrained import find_device
 
 
 def load_captioner(name: str) -> tuple[Any, Any]:
@@ -27,4 +27,4 @@ def load_captioner(name: str) -> tuple[Any, Any]:
         tokenizer = hf.PreTrainedTokenizerFast.from_pretrained(str(folder))
     except (OSError, ValueError, need("safetensors", extra="caption").SafetensorError) as error:
         raise ValueError(f"{name}: the captioner cannot be read ({str(error).splitlines()[0]})") from None
-    return model.to(best_device()).eval(), tokenizer
+    return model.to(find_device()).eval(), tokenizer
