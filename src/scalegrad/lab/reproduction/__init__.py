@@ -1,0 +1,5 @@
+"""The paper's tables and figures by name, each computed here and set beside what the paper prints."""
+
+from scalegrad.lab.reproduction.outcome import SCALES, Experiment, Outcome, Setup, Shown
+
+__all__ = ["SCALES", "Experiment", "Outcome", "Setup", "Shown"]

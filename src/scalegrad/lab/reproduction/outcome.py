@@ -1,0 +1,68 @@
+"""What all reproductions have in common: what they are told, and what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scalegrad.report.comparison import Comparison, Plot
+
+SCALES = ("smoke", "gpu", "paper")
+"""Seconds on two cores; one GPU for under half an hour; the paper's own models, data and hyper-parameters."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How to reproduce: at which scale, into which folder, and what only the user can give.
+
+    Trained runs lie in `runs`, where experiments find each other's: the models of the main table are those of the
+    decoding, length and sensitivity studies.
+    """
+
+    scale: str
+    out: Path
+    model: str | None = None  # in place of the scale's own
+    seeds: int | None = None  # in place of the scale's own
+    data: Mapping[str, str] = field(default_factory=dict)  # corpora that cannot be shipped: {"ptb": PATH, "imdb": PATH}
+    devices: Sequence[str] | None = None  # as for `scalegrad.lab.sweep.run_sweep`
+    progress: Callable[[str, int, int], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise ValueError(f"scale must be one of {', '.join(SCALES)}, not {self.scale!r}")
+        if self.seeds is not None and self.seeds < 1:
+            raise ValueError(f"seeds must be at least 1, not {self.seeds}")
+
+    @property
+    def runs(self) -> Path:
+        """The folder of the trained runs, shared by all experiments of this scale and folder."""
+        return self.out / "runs"
+
+
+class Shown(NamedTuple):
+    """A table of an outcome: this machine's rows, people's and the paper's (`System.kind` says which is which)."""
+
+    title: str
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a reproduction gave: tables and plots, what they say in sentences, and how they were made."""
+
+    tables: Sequence[Shown] = ()
+    plots: Sequence[Plot] = ()
+    said: Sequence[str] = ()  # findings and what does not compare, a sentence each
+    made: Mapping[str, Any] = field(default_factory=dict)  # model, data, seeds, hardware, versions, seconds
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A part of the paper that can be done again: its name on the command line and what of the paper it shows."""
+
+    name: str
+    title: str
+    shows: tuple[str, ...]  # "table 1", "figure 2"
+    run: Callable[[Setup], Outcome]
