@@ -151,12 +151,12 @@ def test_files(tmp_path, capsys):
     (tmp_path / "demo.json").write_text(json.dumps({"corpus": "d", "rows": rows_}))
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "speed.json").write_text('{"rows": {"a": 1}}')
-    (tmp_path / "ptb").mkdir()
-    (tmp_path / "ptb" / "results.json").write_text(json.dumps({"name": "ptb", "tables": [{"rows": rows_}]}))
+    (tmp_path / "small" / "ptb").mkdir(parents=True)
+    (tmp_path / "small" / "ptb" / "results.json").write_text(json.dumps({"name": "ptb", "tables": [{"rows": rows_}]}))
     found = read_results(tmp_path)
     assert {name: (one.experiment, one.scale, one.seeds, one.file) for name, one in found.items()} == {
         "demo": ("demo", "", 2, "demo.json"),
-        "ptb": ("ptb", "", 2, "ptb/results.json"),
+        "small/ptb": ("ptb", "", 2, "small/ptb/results.json"),
         "wikitext-big": ("wikitext", "gpu", 2, "wikitext-big.json"),
     }
     text = '[[claim]]\nid = "less"\nsays = "Less."\nwhere = "section 1"\nexperiment = "wikitext"\nalso = ["demo"]\n'

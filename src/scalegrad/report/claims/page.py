@@ -15,9 +15,10 @@ HEAD = """# The paper's claims, one by one
 Made by `{command}` from [claims.toml](claims.toml), which has each claim and the comparisons that decide
 it, and from the results stored beside it. Do not edit: change the file or the results and run the command again.
 
-"Here" a difference counts where it is larger than the two rows' deviations over seeds together (of a row with one seed,
-over texts, where it has an interval for them). "Its own tables" holds the claim against the figures that the paper
-prints; a stated number agrees with them where it is off by no more than one unit of its last digit.
+"Here" a difference counts where it is larger than the two rows' deviations over seeds together; of a row with one seed,
+over texts, where it has an interval for them, and else any difference counts. "Its own tables" holds the claim against
+the figures that the paper prints; a stated number agrees with them where it is off by no more than one unit of its last
+digit.
 """
 
 
@@ -161,6 +162,9 @@ def _said(check: Check) -> str:
 
 
 def _number(value: float) -> str:
+    """Short, and the same on every machine: what is nearly 0 may be one rounding here and another there."""
+    if 0 < abs(value) < 0.0001:
+        return "under 0.0001" if value > 0 else "just below 0"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

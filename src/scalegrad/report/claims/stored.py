@@ -26,12 +26,11 @@ class Results:
     made: Mapping[str, Any] = field(default_factory=dict)
     file: str = ""  # "": computed here and now
 
-    def of_corpus(self, corpus: str = "") -> dict[str, FigureTable]:
-        """The table scored on `corpus`; where none says it is of that corpus, each there is, by its corpus."""
-        names = dict.fromkeys(scored for scored, _ in self.tables)
+    def of_corpus(self) -> dict[str, FigureTable]:
+        """The rows by the corpus they were scored on."""
         return {
-            name: of_rows([row for scored, rows in self.tables if scored == name for row in rows])
-            for name in ([corpus] if corpus in names else names)
+            corpus: of_rows([row for scored, rows in self.tables if scored == corpus for row in rows])
+            for corpus in dict.fromkeys(scored for scored, _ in self.tables)
         }
 
     @property
@@ -41,10 +40,13 @@ class Results:
 
 
 def read_results(folder: str | Path) -> dict[str, Results]:
-    """The results in a folder, by name: NAME.json, or NAME/results.json as `scalegrad reproduce --out` leaves it."""
+    """The results in a folder, by name: NAME.json, or NAME/results.json as `scalegrad reproduce --out` leaves it.
+
+    NAME may be a path, where there are results of several models: small/wikitext/results.json.
+    """
     folder = Path(folder)
     files = {path.stem: path for path in sorted(folder.glob("*.json"))}
-    files |= {path.parent.name: path for path in sorted(folder.glob("*/results.json"))}
+    files |= {path.parent.relative_to(folder).as_posix(): path for path in sorted(folder.glob("*/**/results.json"))}
     found = {}
     for name, path in files.items():
         try:
@@ -86,8 +88,12 @@ def _gradients() -> Results:
             "lowered": float(not curves.step_always_raises),  # p_k, by a descent step, at any place tried
         }
         rows.append(_row(f"UL α={alpha:g}", figures))
-    sg, mle = curves.scale_grad, curves.mle
+    sg, mle, p = curves.scale_grad, curves.mle, curves.p
+    novel, seen = ([norm / at for norm, at in zip(sg[kind], p, strict=True)] for kind in ("NT-N", "NT-NN"))
     figures = {
+        "least_novel_factor": min(novel),
+        "most_novel_factor": max(novel),
+        "least_seen_factor": min(seen),
         "least_T_N_over_MLE": min(a - b for a, b in zip(sg["T-N"], mle["T"], strict=True)),
         "most_T_NN_over_MLE": max(a - b for a, b in zip(sg["T-NN"], mle["T"], strict=True)),
         "most_NT_N_over_MLE": max(a - b for a, b in zip(sg["NT-N"], mle["NT"], strict=True)),

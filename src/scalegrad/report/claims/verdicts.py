@@ -103,12 +103,12 @@ def looked_at(claim: Claim, results: Mapping[str, Results]) -> list[Results]:
 
 
 def _runs(claim: Claim, results: Results) -> list[Run]:
-    """One for each table that has what the claim needs; where none has, one that says what is missing."""
+    """One for each table that has what the claim needs, of its corpus or else of any; or one that says what lacks."""
     if results.scale == "smoke":
         return [Run(results, "", Finding(NOT_TESTED, why="the smoke scale shows that it runs, not what is true"))]
-    tables = results.of_corpus(claim.table)
-    found = [Run(results, corpus, find(claim, table)) for corpus, table in tables.items()]
-    return [run for run in found if run.finding.tested] or found[:1]
+    found = [Run(results, corpus, find(claim, table)) for corpus, table in results.of_corpus().items()]
+    tested = [run for run in found if run.finding.tested]
+    return [run for run in tested if run.corpus == claim.table] or tested or found[:1]
 
 
 def find(claim: Claim, table: FigureTable) -> Finding:
