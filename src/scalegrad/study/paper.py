@@ -17,4 +17,7 @@ class PaperRow(NamedTuple):
     ac1: float
 
 
-PAPER = tuple(PaperRow(*label.split(" vs "), **row) for label, row in TABLES["human evaluation"].rows.items())
+PAPER = tuple(
+    PaperRow(label.split()[0], label.split()[-1], row["win_rate"], row["agreement"], row["ac1"])
+    for label, row in TABLES["human evaluation"].rows.items()
+)
