@@ -117,9 +117,12 @@ def test_the_smoke_scale_decides_nothing():
     assert verdict.why == "wikitext: the smoke scale shows that it runs, not what is true"
 
 
-def test_a_claim_for_people_is_not_tested_even_with_results():
-    verdict = judge(claim(**LESS, not_tested="It takes people."), results(*rows({"rep_1": 1, "rep_2": 1}, {})))
-    assert (verdict.word, verdict.why, list(verdict.runs)) == ("not tested", "It takes people.", [])
+def test_a_reason_counts_as_long_as_nothing_decides():
+    people = claim(**LESS, not_tested="It takes people.")
+    verdict = judge(people, results(*rows({"rep_1": 1, "rep_2": 1}, {})))
+    assert (verdict.word, verdict.why, verdict.run) == ("not tested", "It takes people.", None)
+    decided = judge(people, results(*rows({"rep_1": 1, "rep_2": 1}, {"rep_1": 0, "rep_2": 0})))
+    assert (decided.word, decided.why) == ("holds", "")
 
 
 def test_a_row_may_have_several_labels():
@@ -164,11 +167,11 @@ def test_files(tmp_path, capsys):
     write_page([str(tmp_path)])
     assert capsys.readouterr().out == f"{tmp_path / 'claims.md'}: 1 claims, 1 holds\n"
     made = (tmp_path / "claims.md").read_text()
-    here = "holds ([wikitext-big](wikitext-big.json))<br>holds ([demo](demo.json))"
+    here = "holds ([wikitext-big](wikitext-big.json), c)<br>holds ([demo](demo.json), d)"
     assert f"| [less](#less): Less. | section 1 | – | {here} | **holds** |" in made
     assert "| holds | 1 |" in made
     assert "`scalegrad reproduce wikitext --scale gpu` | 2 | scale gpu |" in made
-    assert "- [demo](demo.json): holds. `sg.rep_1 < mle.rep_1` (0.4 against 0.5)." in made
+    assert "- [demo](demo.json), d: holds. `sg.rep_1 < mle.rep_1` (0.4 against 0.5)." in made
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,8 @@ class Claim:
     `criteria` are expressions (`scalegrad.report.claims.criteria`) over the rows that `rows` names; a `*` in one stands
     for each of `columns`. `size` is the number that the paper states as `stated`. `table` is the paper's own table of
     these figures (a key of `scalegrad.report.paper.TABLES`), where it prints one. `experiment` is what `scalegrad
-    reproduce` calls it: its stored results decide, and those of `also` are looked at after them. A claim that cannot be
-    tested here says why in `not_tested`.
+    reproduce` calls it: its stored results decide, and those of `also` are looked at after them. `not_tested` says
+    why there are no results that could.
     """
 
     id: str

@@ -56,7 +56,7 @@ def _linked(one: Results) -> str:
 
 
 def _command(one: Results) -> str:
-    short = "demo --seeds 3" if one.experiment == "demo" else f"reproduce {one.experiment}"
+    short = f"demo --seeds {one.seeds}" if one.experiment == "demo" else f"reproduce {one.experiment}"
     return f"`{_cell(str(one.made.get('command') or f'scalegrad {short}'))}`"
 
 
@@ -75,7 +75,7 @@ def _table(experiment: str, verdicts: Sequence[Verdict]) -> str:
         claim = verdict.claim
         if claim.experiment != experiment:
             continue
-        here = [f"{_brief(claim, run.finding)} ({_source(run)})" for run in verdict.runs if run.finding.tested]
+        here = [f"{_brief(claim, run.finding)} ({_source(claim, run)})" for run in verdict.runs if run.finding.tested]
         cells = [
             f"[{claim.id}](#{claim.id}): {claim.says}",
             claim.where,
@@ -87,8 +87,9 @@ def _table(experiment: str, verdicts: Sequence[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def _source(run: Run) -> str:
-    told = f", {run.corpus}" if run.corpus and len(run.results.of_corpus()) > 1 else ""
+def _source(claim: Claim, run: Run) -> str:
+    """The file, and the corpus where it is not the one of the paper's table."""
+    told = f", {run.corpus}" if run.corpus not in ("", claim.table) else ""
     return f"{_linked(run.results)}{told}"
 
 
@@ -135,8 +136,8 @@ def _details(verdict: Verdict) -> str:
     lines += ["", f"- criteria: {', '.join(f'`{text}`' for text in claim.criteria)}{rows}"] if claim.criteria else [""]
     if verdict.printed is not None:
         lines.append(f"- its own tables: {_told(claim, verdict.printed)}")
-    lines += [f"- {_source(run)}: {_told(claim, run.finding)}" for run in verdict.runs]
-    if not verdict.runs:
+    lines += [f"- {_source(claim, run)}: {_told(claim, run.finding)}" for run in verdict.runs]
+    if verdict.run is None:
         lines.append(f"- here: {NOT_TESTED}: {verdict.why}")
     return "\n".join(lines)
 

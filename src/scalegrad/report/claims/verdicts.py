@@ -87,8 +87,6 @@ def judge_all(claims: Sequence[Claim], results: Mapping[str, Results]) -> list[V
 def judge(claim: Claim, results: Mapping[str, Results]) -> Verdict:
     """What the paper's table gives for a claim, and every table of the results that it looks at."""
     printed = find(claim, of_paper(TABLES[claim.table])) if claim.table else None
-    if claim.not_tested:
-        return Verdict(claim, printed, ())
     return Verdict(claim, printed, [run for one in looked_at(claim, results) for run in _runs(claim, one)])
 
 
