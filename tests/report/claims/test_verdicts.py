@@ -154,6 +154,7 @@ def test_files(tmp_path, capsys):
     (tmp_path / "demo.json").write_text(json.dumps({"corpus": "d", "rows": rows_}))
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "speed.json").write_text('{"rows": {"a": 1}}')
+    (tmp_path / "names.json").write_text('{"tables": ["a", {"rows": 1}]}')
     (tmp_path / "small" / "ptb").mkdir(parents=True)
     (tmp_path / "small" / "ptb" / "results.json").write_text(json.dumps({"name": "ptb", "tables": [{"rows": rows_}]}))
     found = read_results(tmp_path)

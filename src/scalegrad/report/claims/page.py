@@ -129,7 +129,7 @@ def _differences(verdicts: Sequence[Verdict]) -> str:
 def _details(verdict: Verdict) -> str:
     claim = verdict.claim
     rows = "".join(f"; {name} = {_labels(label)}" for name, label in claim.rows.items())
-    lines = [f'### <a id="{claim.id}"></a>{claim.id}', "", f"{claim.says} {claim.where[0].upper()}{claim.where[1:]}."]
+    lines = [f"### {claim.id}", "", f"{claim.says} {claim.where[0].upper()}{claim.where[1:]}."]
     if claim.stated:
         lines.append(f"Stated: {claim.stated}, computed as `{claim.size}`.")
     lines += [claim.note] if claim.note else []

@@ -64,7 +64,8 @@ def _read(name: str, stored: Any, file: str) -> Results | None:
     if not isinstance(stored, dict):
         return None
     tables = stored.get("tables", [stored])
-    kept = [(table.get("corpus", ""), table["rows"]) for table in tables if isinstance(table.get("rows"), list)]
+    tables = [table for table in tables if isinstance(table, dict) and isinstance(table.get("rows"), list)]
+    kept = [(table.get("corpus", ""), table["rows"]) for table in tables]
     if not kept:
         return None
     return Results(name, stored.get("name", name), kept, stored.get("scale", ""), stored.get("made", {}), file)
