@@ -166,6 +166,20 @@ def _norm_and_change(loss: TokenLoss, p_negative: Tensor, p_target: Tensor) -> t
     return gradient[:, TARGET].abs(), (stepped[:, TARGET] - p_target) / STEP
 
 
+def unlikelihood_sentences(curves: GradientCurves) -> list[str]:
+    """What becomes of unlikelihood's factor 1 − αR, and of the target's probability."""
+    effect = "raises p_k everywhere" if curves.step_always_raises else "does not raise p_k everywhere"
+    tried = f"A small descent step on the logits {effect} ({PLACES} × {PLACES} places tried)."
+    if curves.turns_negative_at is None:
+        return ["With α = 0 the factor 1 − αR is 1: this is MLE.", tried]
+    expected = 1 / (curves.alpha + 1)
+    return [
+        f"The factor 1 − αR turns negative at p_neg = {curves.turns_negative_at:.6g} (1/(α + 1) = {expected:.6g}).",
+        "Above it the norm at the target grows with p_k, from which the paper infers that training lowers p_k.",
+        tried,
+    ]
+
+
 # ---- the figure ------------------------------------------------------------------------------------------------------
 
 MLE_LINE: dict[str, Any] = {"color": GREY, "linewidth": 1.4, "linestyle": (0, (5, 3))}

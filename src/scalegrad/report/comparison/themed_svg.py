@@ -17,8 +17,9 @@ _METADATA = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*
 
 
 def inline_svg(figure: Figure, name: str, alternative: str) -> str:
-    """`figure` as an `<svg>` element without a background, each colour of `PALETTE` as `var(--NAME)`.
+    """`figure` as an `<svg>` element without a background, each colour of `PALETTE` as `var(--NAME, COLOUR)`.
 
+    So it follows a page that defines these names, and shows the colours themselves where nobody does.
     `name` keeps its inner references apart from those of the page's other figures; `alternative` is read aloud.
     Text stays text, in the page's font. The same figure gives the same SVG.
     """
@@ -28,7 +29,7 @@ def inline_svg(figure: Figure, name: str, alternative: str) -> str:
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
     svg = _METADATA.sub("", _HEAD.sub("", stream.getvalue()))
     for token, colour in PALETTE.items():
-        svg = svg.replace(colour.lower(), f"var(--{token})")
+        svg = svg.replace(colour.lower(), f"var(--{token}, {colour.lower()})")
     svg = re.sub(r'<g id="[^"]*">', "<g>", svg)  # every figure calls its parts alike
     svg = re.sub(r"font-family: ?[^;\"]*", "font-family: inherit", svg)
     svg = re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", svg, count=1)
