@@ -215,7 +215,7 @@ def _draw_kinds(axes: Axes, curves: GradientCurves) -> None:
     axes.plot(curves.p, curves.mle["T"], label="MLE", **MLE_LINE)
     axes.plot(curves.p, curves.mle["NT"], **MLE_LINE)
     below = {"loc": "upper center", "bbox_to_anchor": (0.47, -0.16), "ncols": 3, "columnspacing": 1.2}
-    axes.legend(frameon=False, fontsize=9.5, **below)
+    axes.legend(frameon=False, labelcolor=INK, fontsize=9.5, **below)
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
@@ -238,7 +238,9 @@ def _draw_factor(axes: Axes, curves: GradientCurves) -> None:
         where = f"$p_\\mathrm{{neg}} = 1/(\\alpha + 1) = {at:.3g}$"
         side = ("right", -9) if at > 0.45 else ("left", 9)
         axes.annotate(where, (at, 0), (side[1], -16), textcoords="offset points", ha=side[0], fontsize=10, color=INK)
-    axes.legend(frameon=False, fontsize=9.5, loc="lower left" if at is None or at > 0.3 else "lower right")
+    axes.legend(
+        frameon=False, labelcolor=INK, fontsize=9.5, loc="lower left" if at is None or at > 0.3 else "lower right"
+    )
 
 
 def _draw_norm(axes: Axes, curves: GradientCurves) -> None:
@@ -276,4 +278,4 @@ def _draw_at_target(axes: Axes, lines: list[tuple[TargetCurves, list[float]]]) -
     lowest = min(min(values) for _, values in lines)
     axes.margins(y=0.08)
     axes.set(xlim=(0, 1), ylim=(0 if lowest > 0 else None, None))
-    axes.legend(frameon=False, fontsize=9.5, loc="best", reverse=True)
+    axes.legend(frameon=False, labelcolor=INK, fontsize=9.5, loc="best", reverse=True)

@@ -36,3 +36,9 @@ def inline_svg(figure: Figure, name: str, alternative: str) -> str:
     svg = re.sub(r'(<svg\b[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     title = alternative.replace("&", "&amp;").replace("<", "&lt;")
     return svg.replace("<svg", '<svg role="img"', 1).replace(">", f"><title>{title}</title>", 1)
+
+
+def is_broad(svg: str) -> bool:
+    """Whether an `inline_svg` is more than one column of a page wide: 7 inches of 72 points."""
+    found = re.search(r'viewBox="0 0 ([\d.]+) ', svg)
+    return found is not None and float(found.group(1)) > 7 * 72
