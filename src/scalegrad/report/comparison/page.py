@@ -154,7 +154,7 @@ def examples(comparison: Comparison, count: int = EXAMPLES, shown: Sequence[Syst
     pictures = {sample.prefix: sample.picture for system in shown for sample in system.samples if sample.picture}
     return [
         Example(
-            _readable(prefix),
+            readable(prefix),
             [
                 _continuation(system.label, look, own[prefix])
                 for system, look, own in zip(shown, styles, texts, strict=True)
@@ -203,11 +203,11 @@ def how_it_was_made(comparison: Comparison) -> dict[str, Any]:
 
 def _continuation(label: str, look: Look, text: str) -> Continuation:
     rep_1 = repetition([clean_up_spaces(text)])["rep_1"]
-    shown = _readable(text)
+    shown = readable(text)
     return Continuation(label, look, pieces(shown), None if rep_1 != rep_1 else rep_1, ends_stuck(shown))
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """As a reader wants it: without the spaces and marks that tokenised corpora put around punctuation."""
     for mark in (" @-@ ", " @,@ ", " @.@ "):
         text = text.replace(mark, mark[2])
