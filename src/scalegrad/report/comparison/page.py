@@ -20,7 +20,7 @@ from scalegrad.report.comparison.columns import (
     further_columns,
     main_columns,
     written,
-    written_deviation,
+    written_spread,
 )
 from scalegrad.report.comparison.plots import Plot, plots
 from scalegrad.report.comparison.spans import Piece, ends_stuck, pieces
@@ -58,7 +58,7 @@ def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = 
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters |= {"printable": printable, "in_lines": _in_lines}
-    environment.globals.update(written=written, deviation=written_deviation, column=column)
+    environment.globals.update(written=written, spread=written_spread, column=column)
     source = files("scalegrad.report.comparison").joinpath("page.html.j2").read_text(encoding="utf-8")
     systems = list(comparison.systems)
     main = main_columns(systems)
