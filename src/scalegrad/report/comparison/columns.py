@@ -61,6 +61,9 @@ COLUMNS: dict[str, Column] = {
     "votes": Column("votes", "judgements", "count", ""),
     "n_seen": Column("seen", "tokens said before this step", "count", ""),
     "n_novel": Column("novel", "the others: tokens that ScaleGrad scales by γ", "count", ""),
+    "words": Column("words", "words a text", "number", "human"),
+    "novelty_1": Column("new words", "share of a text's distinct words that are not in its source", "share", "human"),
+    "novelty_2": Column("new pairs", "the same of its pairs of words", "share", "human"),
 }  # fmt: skip
 
 # The main table: the paper's columns; everything else a system has goes into a second one.
@@ -124,6 +127,18 @@ def written_deviation(name: str, value: float | None) -> str:
         return ""
     finest = {"share": 0.001, "count": 1.0, "number": 0.01}[column(name).form]
     return f"±{written(name, value)}" if value >= finest / 2 else f"±<{written(name, finest)}"
+
+
+def written_spread(system: System, name: str) -> str:
+    """What stands beside a figure: its interval over texts, its deviation over seeds, both, or "".
+
+    >>> system = System("MLE", {"rouge_1": 20.0}, intervals={"rouge_1": (19.0, 21.0)}, deviations={"rouge_1": 0.25})
+    >>> written_spread(system, "rouge_1"), written_spread(system, "rouge_2")
+    ('(19.00–21.00) ±0.25', '')
+    """
+    bounds = system.intervals.get(name)
+    interval = f"({written(name, bounds[0])}–{written(name, bounds[1])})" if bounds else ""
+    return f"{interval} {written_deviation(name, system.deviations.get(name))}".strip()
 
 
 def best(systems: Sequence[System], name: str, human: System | None) -> set[int]:

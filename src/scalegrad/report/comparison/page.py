@@ -19,7 +19,7 @@ from scalegrad.report.comparison.columns import (
     further_columns,
     main_columns,
     written,
-    written_deviation,
+    written_spread,
 )
 from scalegrad.report.comparison.plots import Plot, plots
 from scalegrad.report.comparison.spans import Piece, ends_stuck, pieces
@@ -103,7 +103,7 @@ def render(template: str, folder: Path | None = None, **values: Any) -> str:
     )  # fmt: skip
     environment.filters |= {"printable": printable, "in_lines": _in_lines, "is_broad": is_broad}
     environment.globals.update(
-        written=written, deviation=written_deviation, column=column, version=__version__,
+        written=written, spread=written_spread, column=column, version=__version__,
     )  # fmt: skip
     html: str = environment.get_template(template).render(**values)
     return html

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad.report.comparison.columns import best, column, further_columns, main_columns, written, written_deviation
+from scalegrad.report.comparison.columns import best, column, further_columns, main_columns, written, written_spread
 from scalegrad.report.comparison.systems import Comparison, System
 from scalegrad.report.comparison.wording import headline, sentences
 from scalegrad.report.fitting_table import print_fitting
@@ -106,13 +106,13 @@ def _empty() -> Table:
 
 def _cell(system: System, name: str, is_best: bool, between: str) -> Text:
     text = Text(written(name, system.figures.get(name)), style="bold" if is_best else "")
-    if name in system.deviations:
-        text.append(f"{between}{written_deviation(name, system.deviations[name])}", style="dim not bold")
+    if beside := written_spread(system, name):
+        text.append(f"{between}{beside.replace(' ', between)}", style="dim not bold")
     return text
 
 
 def _plain(system: System, name: str) -> str:
-    spread = written_deviation(name, system.deviations.get(name))
+    spread = written_spread(system, name)
     return written(name, system.figures.get(name)) + (f" {spread}" if spread else "")
 
 

@@ -104,5 +104,6 @@ def _row(known: Mapping[str, Any], pictures: Mapping[str, str]) -> System:
         for name in ("figures", "deviations")
     )
     samples = [Sample(prefix, text, pictures.get(prefix, "")) for prefix, text in known.get("texts", {}).items()]
+    intervals = {name: (low, high) for name, (low, high) in known.get("intervals", {}).items()}
     kept = {name: known[name] for name in ("label", "kind", "family", "strength", "runs")}
-    return System(**kept, figures=figures, deviations=deviations, samples=samples)
+    return System(**kept, figures=figures, deviations=deviations, intervals=intervals, samples=samples)
