@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ def write_folder(found: Reproduction, plots: Sequence[Plot], folder: str | Path)
     """
     folder = check_writable_folder(folder, "out")
     drawn = [Picture(p.name, p.caption, inline_svg(p.figure, f"{found.name}-{p.name}", p.caption)) for p in plots]
-    found = replace(found, pictures=drawn, tables=[_with_few_texts(table) for table in found.tables])
+    found = replace(found, pictures=drawn, tables=[_kept(table) for table in found.tables])
     if plots:
         check_writable_folder(folder / "plots", "out")
     for plot, picture in zip(plots, drawn, strict=True):
@@ -54,7 +55,8 @@ def read_all(out: str | Path, names: Sequence[str]) -> list[Reproduction]:
     return [read_folder(Path(out) / name) for name in names if (Path(out) / name / "results.json").is_file()]
 
 
-def _with_few_texts(table: Shown) -> Shown:
+def _kept(table: Shown) -> Shown:
+    """The table with few texts, and without what JSON has no word for: figures that are not finite."""
     systems = table.comparison.systems
     told = [system for system in (systems if table.texts else spoken_of(table.comparison)) if system.samples]
     most = max((len(system.samples) for system in told), default=0) if table.texts else TEXTS
@@ -62,6 +64,7 @@ def _with_few_texts(table: Shown) -> Shown:
 
     def few(system: System) -> System:
         samples = [s for s in system.samples if s.prefix in kept] if any(system is other for other in told) else []
-        return replace(system, samples=samples)
+        figures = {name: value for name, value in system.figures.items() if math.isfinite(value)}
+        return replace(system, samples=samples, figures=figures)
 
     return table._replace(comparison=replace(table.comparison, systems=[few(system) for system in systems]))

@@ -99,11 +99,7 @@ def _from_dict(known: Mapping[str, Any]) -> Shown:
 
 
 def _row(known: Mapping[str, Any], pictures: Mapping[str, str]) -> System:
-    figures, deviations = (
-        {key: value for key, value in known[name].items() if value is not None}  # null: JSON has no NaN
-        for name in ("figures", "deviations")
-    )
     samples = [Sample(prefix, text, pictures.get(prefix, "")) for prefix, text in known.get("texts", {}).items()]
     intervals = {name: (low, high) for name, (low, high) in known.get("intervals", {}).items()}
-    kept = {name: known[name] for name in ("label", "kind", "family", "strength", "runs")}
-    return System(**kept, figures=figures, deviations=deviations, intervals=intervals, samples=samples)
+    kept = {name: value for name, value in known.items() if name not in ("texts", "intervals")}
+    return System(**kept, intervals=intervals, samples=samples)
