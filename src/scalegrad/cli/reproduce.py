@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +12,11 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from scalegrad._extras import MissingExtra, need
-from scalegrad.cli.progress import Told, bars, quiet_transformers
+from scalegrad.cli.progress import bars, quiet_transformers
+from scalegrad.runs.atomic import plain
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Experiments (see --list), or all.")]
 ListThem = Annotated[bool, typer.Option("--list", help="List the experiments and what of the paper they show.")]
@@ -23,8 +26,11 @@ Out = Annotated[
 ]
 Seeds = Annotated[int | None, typer.Option(help="Runs of each model, in place of the scale's own number.")]
 Model = Annotated[str | None, typer.Option(help="In place of the scale's own: a hub name, a folder or a .gguf file.")]
-Ptb = Annotated[Path | None, typer.Option("--ptb", metavar="FILE", help="The Penn Treebank's test text.")]
-Imdb = Annotated[Path | None, typer.Option("--imdb", metavar="PATH", help="IMDB reviews: a folder or a file.")]
+Ptb = Annotated[Path | None, typer.Option("--ptb", metavar="PATH", help="The Penn Treebank's test text.")]
+Imdb = Annotated[Path | None, typer.Option("--imdb", metavar="PATH", help="IMDB reviews: a folder, .jsonl or .csv.")]
+Data = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=PATH", help="Another corpus that cannot be shipped (see --list).")
+]
 Devices = Annotated[
     str | None, typer.Option(metavar="LIST", help="GPUs, a process each: 0,1; 0,0,0 shares one between three.")
 ]
@@ -40,6 +46,7 @@ def command(
     model: Model = None,
     ptb: Ptb = None,
     imdb: Imdb = None,
+    data: Data = None,
     devices: Devices = None,
     as_json: AsJson = False,
 ) -> None:
@@ -57,39 +64,50 @@ def command(
     for module, extra in (("transformers", "train"), ("jinja2", "report"), ("matplotlib", "report")):
         need(module, extra=extra)  # before the work, not after it
     quiet_transformers()
-    from scalegrad.lab.reproduction import Setup
+    from scalegrad.lab.reproduction import NotGiven, Setup
     from scalegrad.lab.reproduction.catalogue import find, reproduce
     from scalegrad.report.reproduction.terminal import print_reproduction
 
     chosen = find(names)
     folder = out or Path("reproduction") / scale
-    data = {name: str(path) for name, path in (("ptb", ptb), ("imdb", imdb)) if path is not None}
-    found, failed = [], []
+    given = _data(data or [], ptb=ptb, imdb=imdb)
+    setup = Setup(scale, folder, model, seeds, given, _devices(devices))
+    found, left_out, failed = [], [], []
     for place, experiment in enumerate(chosen):
-        with bars() as told:
-            setup = Setup(scale, folder, model, seeds, data, _devices(devices), _of(told, place, len(chosen)))
-            try:
-                found.append(reproduce(experiment, setup))
-            except (ValueError, OSError, MissingExtra) as mistake:
-                if len(chosen) == 1:
-                    raise
-                failed.append(f"{experiment.name}: {mistake}")
-        if found and not as_json and found[-1].name == experiment.name:
-            print_reproduction(found[-1], Console())
+        try:
+            with bars() as told:
+                if told and len(chosen) > 1:
+                    told("experiments", place, len(chosen))
+                found.append(reproduce(experiment, replace(setup, progress=told)))
+        except (ValueError, OSError, MissingExtra) as mistake:
+            if len(chosen) == 1:
+                raise
+            asked = experiment.name in names or not isinstance(mistake, NotGiven)
+            (failed if asked else left_out).append(f"{experiment.name}: {mistake}")
+        else:
+            if not as_json:
+                print_reproduction(found[-1], Console())
     if as_json:
-        print(json.dumps([one.as_dict() for one in found], ensure_ascii=False, indent=2, default=str))
+        print(json.dumps(plain([one.as_dict() for one in found]), ensure_ascii=False, indent=2))
     elif found:
         print(f"All of it on one page: {folder / 'report.html'}")
-    for sentence in failed:
-        print(f"scalegrad: {sentence}", file=sys.stderr)
+    for sentence in (*(f"left out: {one}" for one in left_out), *(f"scalegrad: {one}" for one in failed)):
+        print(sentence, file=sys.stderr)
     if failed:
         raise typer.Exit(2)
 
 
-def _of(told: Told | None, place: int, count: int) -> Told | None:
-    if told is not None and count > 1:
-        told("experiments", place, count)
-    return told
+def _data(given: list[str], **named: Path | None) -> dict[str, str]:
+    """Corpora by name: --data NAME=PATH, and those with an option of their own."""
+    from scalegrad.lab.reproduction.catalogue import DATA
+
+    found = {name: str(path) for name, path in named.items() if path is not None}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not (equals and path) or name not in DATA or name in found:
+            raise ValueError(f"--data must be NAME=PATH, each name once, one of {', '.join(DATA)}; not {text!r}")
+        found[name] = path
+    return found
 
 
 def _devices(text: str | None) -> list[str] | None:
@@ -97,16 +115,26 @@ def _devices(text: str | None) -> list[str] | None:
 
 
 def _print_list(as_json: bool) -> None:
-    from scalegrad.lab.reproduction.catalogue import EXPERIMENTS
+    from scalegrad.lab.reproduction.catalogue import DATA, EXPERIMENTS, TAKES, TIMES
     from scalegrad.report.reproduction import where
 
     if as_json:
-        told = [{"name": e.name, "title": e.title, "shows": list(e.shows)} for e in EXPERIMENTS]
-        print(json.dumps(told, ensure_ascii=False, indent=2))
+        told = [
+            {"name": e.name, "title": e.title, "shows": list(e.shows), "takes": TAKES[e.name]._asdict()}
+            for e in EXPERIMENTS
+        ]
+        print(json.dumps({"experiments": told, "data": DATA}, ensure_ascii=False, indent=2))
         return
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    console = Console()
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("name", "what it is", "in the paper"):
-        table.add_column(name)
-    for experiment in EXPERIMENTS:
-        table.add_row(experiment.name, experiment.title, where(experiment.shows))
-    Console().print(table)
+        table.add_column(name, no_wrap=name == "name")
+    for name in ("smoke", "gpu", "paper"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for e in EXPERIMENTS:
+        table.add_row(e.name, e.title, where(e.shows), *TAKES[e.name])
+    console.print(table)
+    console.print(Text(TIMES, style="dim"))
+    console.print(
+        Text(f"--data NAME=PATH brings {'; '.join(f'{name}: {what}' for name, what in DATA.items())}.", "dim")
+    )

@@ -96,11 +96,11 @@ PRINTED = (
             "been the largest bank in the United States since the 1930s, was forced to sell $1.5 billion worth of "
             "stock. The bank's stock price fell to $0.001, and it was forced to close its New York branch. The bank's "
             "stock price fell to $0.001, and it was forced to close its New",
-            SG: "by the big banks led to a sharp drop in prices, and the market collapsed. In 1992, the Federal Reserve "
-            "Bank of New York issued a report on the financial crisis, which concluded that the Fed's actions had not "
-            "been sufficient to prevent the collapse of the housing market. The report recommended that the Fed "
-            "increase its balance sheet by $1.5 trillion (equivalent to about $2.5 trillion today), but this was not "
-            "implemented.",
+            SG: "by the big banks led to a sharp drop in prices, and the market collapsed. In 1992, the Federal "
+            "Reserve Bank of New York issued a report on the financial crisis, which concluded that the Fed's actions "
+            "had not been sufficient to prevent the collapse of the housing market. The report recommended that the "
+            "Fed increase its balance sheet by $1.5 trillion (equivalent to about $2.5 trillion today), but this was "
+            "not implemented.",
         },
     ),
     Printed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from scalegrad.lab.reproduction import illustrations
 from scalegrad.lab.reproduction.outcome import Experiment, Setup
@@ -12,6 +13,37 @@ from scalegrad.report.reproduction import Reproduction, read_all, write_folder, 
 from scalegrad.runs import check_writable_folder, environment
 
 ALL = "all"
+DATA = {
+    "ptb": "the Penn Treebank's test text",
+    "imdb": "IMDB reviews",
+    "wikitext-103": "WikiText-103's training text, in place of the hub's",
+    "wikipedia": "an enwik8 dump, to pre-train on",
+    "books": "Project Gutenberg's books, to pre-train on",
+    "base-small": "both of these, prepared",
+    "news": "a folder of CNN/DM pairs, for the gpu scale",
+    "cnn_dailymail": "CNN/DM, in place of the hub's",
+    "nyt50": "NYT50, which is licensed",
+    "visual-genome": "paragraphs and region features",
+}
+"""What cannot be shipped, by the names that `Setup.data` knows."""
+
+
+class Takes(NamedTuple):
+    """Roughly how long an experiment takes at each scale."""
+
+    smoke: str
+    gpu: str
+    paper: str
+
+
+TAKES = {
+    "gradients": Takes("5 s", "5 s", "5 s"),
+    "novel-set": Takes("2 s", "2 s", "2 s"),
+}
+TIMES = (
+    "Times are rough: smoke on two cores; gpu and paper (reckoned, not run) on one H200. The open-ended experiments "
+    "share their models: what wikitext has trained takes the others no time."
+)
 EXPERIMENTS: tuple[Experiment, ...] = (*illustrations.EXPERIMENTS,)
 
 

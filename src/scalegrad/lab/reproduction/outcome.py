@@ -10,7 +10,7 @@ from typing import Any
 from scalegrad.report.comparison import Plot
 from scalegrad.report.reproduction import Shown
 
-__all__ = ["SCALES", "Experiment", "Outcome", "Setup", "Shown"]
+__all__ = ["SCALES", "Experiment", "NotGiven", "Outcome", "Setup", "Shown"]
 
 SCALES = ("smoke", "gpu", "paper")
 """Seconds on two cores; one GPU for under half an hour; the paper's own models, data and hyper-parameters."""
@@ -62,3 +62,7 @@ class Experiment:
     title: str
     shows: tuple[str, ...]  # "table 1", "figure 2"
     run: Callable[[Setup], Outcome]
+
+
+class NotGiven(ValueError):
+    """What the experiment needs cannot be shipped and was not given; the message says what it is and how to give it."""
