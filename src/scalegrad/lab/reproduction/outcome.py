@@ -66,3 +66,7 @@ class Experiment:
     title: str
     shows: tuple[str, ...]  # "table 1", "figure 2"
     run: Callable[[Setup], Outcome]
+
+
+class NotGiven(ValueError):
+    """What the experiment needs cannot be shipped and was not given; the message says what it is and how to give it."""
