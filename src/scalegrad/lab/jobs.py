@@ -130,7 +130,7 @@ def run_jobs(
     `devices` are names for CUDA_VISIBLE_DEVICES, a process each (one named twice has two); by default every GPU where
     there are several, else everything happens in this process.
     """
-    waiting = [job for job in jobs if overwrite or not _is_done(job, folder)]
+    waiting = [job for job in jobs if overwrite or not is_done(job, folder)]
     devices = gpus() if devices is None else devices
     if len(devices) > 1 and len(waiting) > 1:
         _in_parallel(waiting, folder, devices, overwrite, progress)
@@ -158,16 +158,17 @@ def run_job(job: Job, folder: Path, *, overwrite: bool = False, progress: Progre
     _free_memory()
 
 
+def is_done(job: Job, folder: Path) -> bool:
+    """Whether the run of `job` in `folder` is trained and has every figure; nothing is loaded to tell."""
+    run = find_finished(job.config, folder / job.name)
+    return run is not None and all(item.is_done(run) for item in job.measured)
+
+
 def gpus() -> list[str]:
     """Names of the GPUs for CUDA_VISIBLE_DEVICES, where there is more than one."""
     count = torch.cuda.device_count()
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     return (named.split(",") if named else [str(i) for i in range(count)])[:count] if count > 1 else []
-
-
-def _is_done(job: Job, folder: Path) -> bool:
-    run = find_finished(job.config, folder / job.name)
-    return run is not None and all(item.is_done(run) for item in job.measured)
 
 
 def _in_parallel(

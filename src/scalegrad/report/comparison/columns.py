@@ -19,6 +19,7 @@ class Column(NamedTuple):
 
 _TOKENS = "Predicting the next token"
 _TEXTS = "Writing on its own"
+_TRAINING = "Training"
 _DIRECTED = "Against references"
 _JUDGED = "Judged by people"
 
@@ -47,6 +48,9 @@ COLUMNS: dict[str, Column] = {
     "rep_3_no_unk": Column("Rep-3 no <unk>", "Rep-3 with <unk> taken out of the texts", "share", "human"),
     "n_texts": Column("texts", "continuations scored", "count", "high"),
     "validation_ppl": Column("validation ppl", "plain perplexity on the validation text", "number", "low"),
+    "train_seconds": Column("train s", "seconds of training, validation and checkpoints included", "count", "low"),
+    "tokens_per_second": Column("tokens/s", "tokens trained on in a second: the median of the log", "count", "high"),
+    "peak_memory_mib": Column("peak MiB", "memory at most while training", "count", "low"),
     "rouge_1": Column("R-1", "ROUGE-1 F1", "number", "high"),
     "rouge_2": Column("R-2", "ROUGE-2 F1", "number", "high"),
     "rouge_l": Column("R-L", "ROUGE-L F1", "number", "high"),
@@ -65,11 +69,16 @@ COLUMNS: dict[str, Column] = {
     "novelty_1": Column("new words", "share of a text's distinct words that are not in its source", "share", "human"),
     "novelty_2": Column("new pairs", "the same of its pairs of words", "share", "human"),
 }  # fmt: skip
+COLUMNS |= {
+    f"rep_1_at_{length}": Column(f"Rep-1 at {length}", f"Rep-1 of texts of {length} tokens", "share", "human")
+    for length in range(50, 301, 50)
+}
 
 # The main table: the paper's columns; everything else a system has goes into a second one.
 MAIN: dict[str, tuple[str, ...]] = {
     _TOKENS: ("ppl", "calibrated_ppl", "uniq", "rep_16", "rep_32", "rep_128"),
     _TEXTS: ("rep_1", "rep_2", "rep_3", "uniq_w"),
+    _TRAINING: ("train_seconds", "tokens_per_second", "peak_memory_mib"),
     _DIRECTED: ("rouge_1", "rouge_2", "rouge_l", "rouge_lsum", "moverscore_1", "cider", "meteor", "bleu"),
     _JUDGED: ("win_rate", "agreement", "ac1", "votes"),
 }
