@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from scalegrad.lab.reproduction import illustrations
+from scalegrad.lab.reproduction import examples, human_study, illustrations, open_ended, open_ended_decoding
 from scalegrad.lab.reproduction.outcome import Experiment, Setup
 from scalegrad.report.reproduction import Reproduction, read_all, write_folder, write_page
 from scalegrad.runs import check_writable_folder, environment
@@ -37,14 +37,33 @@ class Takes(NamedTuple):
 
 
 TAKES = {
+    "wikitext": Takes("?", "?", "?"),
+    "ptb": Takes("?", "?", "?"),
+    "imdb": Takes("?", "?", "?"),
+    "decoding": Takes("?", "?", "?"),
+    "lengths": Takes("?", "?", "?"),
+    "sensitivity": Takes("?", "?", "?"),
+    "summarization": Takes("?", "?", "?"),
+    "summarization-decoding": Takes("?", "?", "?"),
+    "captioning": Takes("?", "?", "?"),
+    "captioning-degeneration": Takes("?", "?", "?"),
+    "captioning-decoding": Takes("?", "?", "?"),
     "gradients": Takes("5 s", "5 s", "5 s"),
     "novel-set": Takes("2 s", "2 s", "2 s"),
+    "human-study": Takes("?", "?", "?"),
+    "examples": Takes("?", "?", "?"),
 }
 TIMES = (
     "Times are rough: smoke on two cores; gpu and paper (reckoned, not run) on one H200. The open-ended experiments "
     "share their models: what wikitext has trained takes the others no time."
 )
-EXPERIMENTS: tuple[Experiment, ...] = (*illustrations.EXPERIMENTS,)
+_MODULES = (open_ended, open_ended_decoding, illustrations, human_study, examples)
+EXPERIMENTS: tuple[Experiment, ...] = tuple(
+    sorted(
+        (experiment for module in _MODULES for experiment in module.EXPERIMENTS),
+        key=lambda experiment: list(TAKES).index(experiment.name),
+    )
+)
 
 
 def find(names: Sequence[str]) -> list[Experiment]:

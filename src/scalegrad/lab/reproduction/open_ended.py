@@ -259,5 +259,7 @@ def _monotone(comparison: Comparison, name: str) -> str:
     rises = all(a <= b for a, b in zip(values, values[1:], strict=False))
     falls = all(a >= b for a, b in zip(values, values[1:], strict=False))
     how = "rises" if rises else "falls" if falls else "neither only rises nor only falls"
-    ends = f"{written(name, values[0])} at γ={swept[0].strength:g}, {written(name, values[-1])} at {swept[-1].strength:g}"
+    ends = (
+        f"{written(name, values[0])} at γ={swept[0].strength:g}, {written(name, values[-1])} at {swept[-1].strength:g}"
+    )
     return f"{column(name).title} {how} with γ: {ends}."

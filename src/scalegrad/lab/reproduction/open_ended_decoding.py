@@ -65,7 +65,9 @@ def _paper_rows(rows: Sequence[System]) -> list[System]:
     table = TABLES["decoding"].rows
     wanted = [*(row.label for row in rows if row.label in table), "Human"]
     return [
-        System(f"{label}, in the paper", table[label], "paper", "human" if label == "Human" else label.split()[0].lower())
+        System(
+            f"{label}, in the paper", table[label], "paper", "human" if label == "Human" else label.split()[0].lower()
+        )
         for label in wanted
     ]
 
