@@ -34,7 +34,9 @@ def test_text_to_ids(sources, tmp_path):
     assert tokenizer.eos_token_id == 399
     spaced = PARAGRAPH.replace(",", " ,").replace("day.", "day .")
     assert tokenizer.decode(ids["wikipedia"][: len(tokenizer.encode(spaced))].tolist()) == spaced
-    again, same = prepared(work, None, None, BaseRecipe(vocab=400))  # all stages are kept: the sources are not wanted again
+    again, same = prepared(
+        work, None, None, BaseRecipe(vocab=400)
+    )  # all stages are kept: the sources are not wanted again
     assert again.get_vocab() == tokenizer.get_vocab()
     assert all(np.array_equal(ids[name], same[name]) for name in ids)
 

@@ -54,9 +54,7 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
     scored = []
     score = jobs.evaluate_run
     monkeypatch.setattr(jobs, "train", stops_at_scalegrad)
-    monkeypatch.setattr(
-        jobs, "evaluate_run", lambda run, *a, **k: scored.append(run.path.name) or score(run, *a, **k)
-    )
+    monkeypatch.setattr(jobs, "evaluate_run", lambda run, *a, **k: scored.append(run.path.name) or score(run, *a, **k))
     with pytest.raises(KeyboardInterrupt):
         run_sweep(tried, tmp_path)
     before = {name: (tmp_path / name / "model" / "model.safetensors").read_bytes() for name in scored}

@@ -109,7 +109,9 @@ def _cache_key(text: str, tokenizer: Any) -> tuple[str, str] | None:
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not hasattr(backend, "to_str"):
         return None
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest(), hashlib.sha256(backend.to_str().encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest(), hashlib.sha256(
+        backend.to_str().encode()
+    ).hexdigest()
 
 
 def _encode(text: str, tokenizer: Any) -> list[int]:

@@ -8,7 +8,13 @@ from typing import Any, ClassVar, get_type_hints
 
 from scalegrad._extras import need
 from scalegrad.decoding.history import SEEN, History, Seen
-from scalegrad.decoding.processors import EndProcessor, NgramProcessor, NoveltyProcessor, Processor, RepetitionPenaltyProcessor
+from scalegrad.decoding.processors import (
+    EndProcessor,
+    NgramProcessor,
+    NoveltyProcessor,
+    Processor,
+    RepetitionPenaltyProcessor,
+)
 
 
 @dataclass(frozen=True)

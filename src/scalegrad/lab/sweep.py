@@ -23,6 +23,7 @@ ALPHAS = (0.5, 1.0)
 
 _RESULTS = {"figures": "sweep.json", "page": "report.html", "table": "table.md", "plots": "plots"}
 
+
 @dataclass(frozen=True)
 class Sweep:
     """What to try: MLE, each γ and each α, for `seeds` seeds, trained as `config` says and scored on `corpus`.
