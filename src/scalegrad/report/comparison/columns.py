@@ -62,7 +62,7 @@ COLUMNS: dict[str, Column] = {
 # The main table: the paper's columns; everything else a system has goes into a second one.
 MAIN: dict[str, tuple[str, ...]] = {
     _TOKENS: ("ppl", "calibrated_ppl", "uniq", "rep_16", "rep_32", "rep_128"),
-    _TEXTS: ("rep_1", "rep_2", "rep_3", "uniq_w"),
+    _TEXTS: ("rep_1", "rep_2", "rep_3", "uniq_w", "words"),
     _DIRECTED: ("rouge_1", "rouge_2", "rouge_l", "rouge_lsum", "moverscore_1", "cider", "meteor", "bleu"),
 }
 
