@@ -59,9 +59,9 @@ def order_sentence(comparison: Comparison, name: str, rows: Mapping[str, str], s
     }
     if len(both) < 2:
         return ""
+    places = {short: label for label, short in both.items()}
     sides = []
     for side in (here, paper):
-        places = {short: label for label, short in both.items()}
         ranked = order([System(label, side[label].figures) for label in both], name, both)
         sides.append([(short, written(name, side[places[short]].figures[name])) for short in ranked])
     told = [", ".join(f"{short} {value}" for short, value in side) for side in sides]
@@ -69,7 +69,19 @@ def order_sentence(comparison: Comparison, name: str, rows: Mapping[str, str], s
     tied = any(len({value for _, value in side}) < len(side) for side in sides)
     verdict = "some are equal" if tied else "the same order" if same else "another order"
     title = column(name).title + (f", {said}" if said else "")
-    return f"{title}: {told[0]} here; {told[1]} in the paper: {verdict}."
+    close = _close([here[places[short]] for short, _ in sides[0]], name)
+    return f"{title}: {told[0]} here; {told[1]} in the paper: {verdict}{close}."
+
+
+def _close(ranked: Sequence[System], name: str) -> str:
+    """Of neighbours in rank, those that are no further apart than the larger of their deviations over seeds."""
+    pairs = [
+        f"{first.label} and {second.label}"
+        for first, second in zip(ranked, ranked[1:], strict=False)
+        if abs(first.figures[name] - second.figures[name])
+        <= max(first.deviations.get(name, -1.0), second.deviations.get(name, -1.0))
+    ]
+    return f" (here within the deviation over seeds: {', '.join(pairs)})" if pairs else ""
 
 
 def beside_paper(comparison: Comparison, name: str, plot: str, title: str, caption: str = "") -> Plot | None:
@@ -81,8 +93,9 @@ def beside_paper(comparison: Comparison, name: str, plot: str, title: str, capti
         return None
     figure = new_figure(7.6, 1.25 + 0.36 * len(here))
     left, right = figure.subplots(1, 2, sharey=True)
-    _bars(left, here, name)
-    _bars(right, [paper[system.label] for system in here], name)
+    faint = [system.kind == "decoded" for system in here]
+    _bars(left, here, name, faint)
+    _bars(right, [paper[system.label] for system in here], name, faint)
     human = comparison.human.figures.get(name) if comparison.human else None
     for axes, value in ((left, human), (right, paper["Human"].figures[name] if "Human" in paper else None)):
         if value is not None:
@@ -100,12 +113,12 @@ def beside_paper(comparison: Comparison, name: str, plot: str, title: str, capti
     return Plot(plot, f"{caption} Compare order and gaps, not values.{dashed}{spread}".strip(), figure)
 
 
-def _bars(axes: Axes, systems: Sequence[System], name: str) -> None:
+def _bars(axes: Axes, systems: Sequence[System], name: str, faint: Sequence[bool]) -> None:
     ends = []
     for place, system in enumerate(systems):
         value = system.figures[name]
         colour = PALETTE.get(system.family, PALETTE["other"])
-        axes.barh(place, value, height=0.62, color=colour, alpha=0.55 if system.kind == "decoded" else 1.0)
+        axes.barh(place, value, height=0.62, color=colour, alpha=0.55 if faint[place] else 1.0)
         low, high = system.intervals.get(name, (value, value))
         if name in system.deviations and name not in system.intervals:
             low, high = value - system.deviations[name], value + system.deviations[name]

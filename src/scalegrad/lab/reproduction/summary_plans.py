@@ -99,7 +99,7 @@ def _smoke(setup: Setup, folder: Path) -> list[Plan]:
 def _gpu(setup: Setup, folder: Path) -> list[Plan]:
     tasks = _tasks(encoder(setup) or ENCODER, "scitldr", abstracts, setup.seeds or 3)
     how = _evaluation(tasks[0].recipe, batch=128)
-    found = [Plan("abstracts", tasks, GRID, how, choose=200, processes=7)]
+    found = [Plan("abstracts", tasks, GRID, how, choose=60, processes=7)]
     model, held = news_model(setup), (folder / "news.json").exists()  # results need no model any more
     if held or ("news" in setup.data and model is not None):
         own = folder / "news-data"
