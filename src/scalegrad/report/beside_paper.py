@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from scalegrad.report.comparison import Comparison, Plot, System
@@ -77,7 +78,7 @@ def _close(ranked: Sequence[System], name: str) -> str:
     """Of neighbours in rank, those that are no further apart than the larger of their deviations over seeds."""
     pairs = [
         f"{first.label} and {second.label}"
-        for first, second in zip(ranked, ranked[1:], strict=False)
+        for first, second in pairwise(ranked)
         if abs(first.figures[name] - second.figures[name])
         <= max(first.deviations.get(name, -1.0), second.deviations.get(name, -1.0))
     ]
