@@ -11,7 +11,7 @@ import torch
 
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab.captioning import SCALES, caption_experiment, run_scenes, trainings_at_a_time
-from scalegrad.lab.reproduction.outcome import Outcome, Setup, Shown
+from scalegrad.lab.reproduction.outcome import NotGiven, Outcome, Setup, Shown
 from scalegrad.report.beside_paper import beside_paper, order_sentence
 from scalegrad.report.captioning import BLOCKED, PLAIN, CaptionRun, compare_captions, compare_stochastic
 from scalegrad.report.comparison import Comparison, Plot
@@ -90,8 +90,9 @@ def genome_splits(setup: Setup) -> Splits:
     one file regions.h5, .hdf5, .npz or .safetensors.
     """
     if GENOME not in setup.data:
-        raise ValueError(
-            f"the paper's captioning needs a folder of Visual Genome paragraphs and region features (data: {GENOME})"
+        raise NotGiven(
+            "Visual Genome's images are not shipped: give a folder with train.json, val.json, test.json (COCO captions) "
+            f"and regions, their detector's features (--data {GENOME}=FOLDER)"
         )
     folder = Path(setup.data[GENOME])
     regions = sorted(folder.glob("regions")) or sorted(folder.glob("regions.*"))
@@ -192,18 +193,21 @@ def _outcome(
 
 
 def _made(setup: Setup, runs: Sequence[CaptionRun]) -> Mapping[str, Any]:
-    """How the figures came about: the settings once, and what differs from run to run."""
+    """How the figures came about: the settings once, and a line for each run."""
     first = runs[0].made
+    started = first["environment"]["starts"][-1]
     return {
-        "scale": setup.scale,
-        "recipe": first["config"]["recipe"],
+        "seeds": sorted({run.seed for run in runs}),
         "data": first["config"]["data"],
-        "environment": first["environment"]["starts"][-1],
-        "runs": [
-            {
-                "objective": str(run.objective), "seed": run.seed, **run.made["done"],
-                "strategies": run.found["strategies"], "validation_cider_by_beta": run.found["betas"],
-            }
-            for run in runs
-        ],
-    }  # fmt: skip
+        "recipe": first["config"]["recipe"],
+        "trained on": {name: started[name] for name in ("hardware", "versions", "started")},
+        "runs": {f"{run.objective} seed {run.seed}": _run_line(run) for run in runs},
+    }
+
+
+def _run_line(run: CaptionRun) -> str:
+    """What came of a run, in a line: its step, its perplexity, what it took, and how its greedy texts were decoded."""
+    done = run.made["done"]
+    took = f"{done['seconds']:.0f} s" + (f", {done['peak_memory_mib']:,.0f} MiB" if done.get("peak_memory_mib") else "")
+    decoded = " and ".join(run.found["strategies"][name] for name in (PLAIN, BLOCKED))
+    return f"step {done['selected_step']}, validation perplexity {done['validation_ppl']:.3f}, {took}; {decoded}"

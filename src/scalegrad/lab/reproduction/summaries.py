@@ -165,7 +165,7 @@ def _outcome(
 ) -> Outcome:
     plots = [plot for plot in drawn if plot is not None]
     findings = filter(None, said) if setup.scale != "smoke" else ()
-    return Outcome(tables, plots, [*_about_scale(setup, found), *findings], _made(setup, found))
+    return Outcome(tables, plots, [*_about_scale(setup, found), *findings], _made(found))
 
 
 def _about_scale(setup: Setup, found: Mapping[str, Scored]) -> list[str]:
@@ -177,11 +177,11 @@ def _about_scale(setup: Setup, found: Mapping[str, Scored]) -> list[str]:
     }
     told = [said[setup.scale]]
     if setup.scale == "gpu" and "news" not in found:
-        told.append("The table of news needs a causal LM (model) and a folder of CNN/DM pairs (data: news).")
+        told.append("The table of news needs a causal LM (--model) and CNN/DM pairs (--data news=FOLDER).")
     if setup.scale == "paper":
         told += [sentence for name, scored in found.items() if (sentence := _sizes_sentence(name, scored))]
         if "nyt50" not in found:
-            told.append("NYT50 is licensed and on no hub: its tables need its folder (data: nyt50).")
+            told.append("NYT50 is licensed and on no hub: its tables need its folder (--data nyt50=FOLDER).")
     elif setup.model is not None and news_model(setup) == setup.model and "news" not in found:
         told.append(f"{setup.model} is no BERT, so BertSum began with the scale's own encoder.")
     return told
@@ -194,13 +194,31 @@ def _sizes_sentence(name: str, scored: Scored) -> str:
     return f"{TITLES[name]}: {scored['test_texts']:,} test texts and not the paper's {wanted:,}: rows hardly compare."
 
 
-def _made(setup: Setup, found: Mapping[str, Scored]) -> dict[str, Any]:
-    """How the figures came about, for each corpus."""
-    kept = (
-        "settings", "environment", "seconds", "model_parameters", "chosen_on_validation", "length_normalisation",
-        "runs", "test_texts",
-    )  # fmt: skip
-    return {"scale": setup.scale} | {name: {key: scored.get(key) for key in kept} for name, scored in found.items()}
+def _made(found: Mapping[str, Scored]) -> dict[str, Any]:
+    """How the figures came about, for each corpus: the settings once, and a line for each run."""
+    made = {}
+    for name, scored in found.items():
+        started = scored["environment"]
+        made[name] = {
+            "settings": scored["settings"],
+            "parameters": scored["model_parameters"],
+            "trained on": {key: started[key] for key in ("hardware", "versions", "started")},
+            "trained and decoded in seconds": scored["seconds"],
+            "validation ROUGE of strengths": {
+                label: ", ".join(f"{strength}: {score:.2f}" for strength, score in scores.items())
+                for label, scores in scored["chosen_on_validation"].items()
+            },
+            "runs": {f"{run['objective']} seed {run['seed']}": _run_line(run, scored) for run in scored["runs"]},
+        }
+    return made
+
+
+def _run_line(run: Mapping[str, Any], scored: Scored) -> str:
+    """What came of a run, in a line: its step, its perplexity, what it took, and its β."""
+    beta = scored["length_normalisation"][f"{run['objective']} seed {run['seed']}"]["beta"]
+    took = f"{run['seconds']:.0f} s" + (f", {run['peak_memory_mib']:,.0f} MiB" if run.get("peak_memory_mib") else "")
+    ppl = run.get("validation_ppl") or float("nan")
+    return f"step {run['selected_step']} of {run['steps']}, validation perplexity {ppl:.2f}, {took}; β={beta:g}"
 
 
 def _test(plan: Plan) -> Sequence[Pair]:
