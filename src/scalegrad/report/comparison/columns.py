@@ -77,7 +77,7 @@ COLUMNS |= {
 # The main table: the paper's columns; everything else a system has goes into a second one.
 MAIN: dict[str, tuple[str, ...]] = {
     _TOKENS: ("ppl", "calibrated_ppl", "uniq", "rep_16", "rep_32", "rep_128"),
-    _TEXTS: ("rep_1", "rep_2", "rep_3", "uniq_w"),
+    _TEXTS: ("rep_1", "rep_2", "rep_3", "uniq_w", "words"),
     _TRAINING: ("train_seconds", "tokens_per_second", "peak_memory_mib"),
     _DIRECTED: ("rouge_1", "rouge_2", "rouge_l", "rouge_lsum", "moverscore_1", "cider", "meteor", "bleu"),
     _JUDGED: ("win_rate", "agreement", "ac1", "votes"),
