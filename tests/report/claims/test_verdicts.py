@@ -175,6 +175,17 @@ def test_files(tmp_path, capsys):
     assert "- [demo](demo.json), d: holds. `sg.rep_1 < mle.rep_1` (0.4 against 0.5)." in made
 
 
+def test_results_of_one_s_own(tmp_path, capsys):
+    """Claims from elsewhere: the page is written beside the results and links to them there."""
+    (tmp_path / "claims.toml").write_text(
+        '[[claim]]\nid = "a"\nsays = "A."\nwhere = "b"\nexperiment = "c"\ncriteria = ["1 < 2"]\n'
+    )
+    (tmp_path / "own").mkdir()
+    write_page([str(tmp_path / "own"), "--claims", str(tmp_path / "claims.toml")])
+    assert capsys.readouterr().out == f"{tmp_path / 'own' / 'claims.md'}: 1 claims, 1 not tested\n"
+    assert "[claims.toml](../claims.toml)" in (tmp_path / "own" / "claims.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [("[[claim]\n", "claims.toml: "), ('[[claim]]\nid = "a"\nsays = "b"\n', "claim 'a' lacks where, experiment"),

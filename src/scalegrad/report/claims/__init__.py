@@ -2,7 +2,10 @@
 
     python -m scalegrad.report.claims docs/results
 
-reads claims.toml and the results in that folder and writes claims.md beside them.
+reads claims.toml and the results in that folder and writes claims.md beside them. Of results of your own, a folder that
+`scalegrad reproduce --out` filled:
+
+    python -m scalegrad.report.claims reproduction/gpu --claims docs/results/claims.toml
 """
 
 from scalegrad.report.claims.claim import Claim, read_claims

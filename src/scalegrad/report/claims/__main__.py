@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -14,12 +15,15 @@ from scalegrad.runs.atomic import write_text
 def main(argv: list[str] | None = None) -> None:
     """Write FOLDER/claims.md; what the user must put right ends with exit code 2 and one sentence."""
     parser = argparse.ArgumentParser(prog="python -m scalegrad.report.claims", description=__doc__)
-    parser.add_argument("folder", nargs="?", default="docs/results", help="claims.toml and the results (docs/results)")
-    folder = Path(parser.parse_args(argv).folder)
+    parser.add_argument("folder", nargs="?", default="docs/results", help="where the results are (docs/results)")
+    parser.add_argument("--claims", metavar="FILE", help="the claims (FOLDER/claims.toml)")
+    args = parser.parse_args(argv)
+    folder = Path(args.folder)
+    claims = Path(args.claims or folder / "claims.toml")
     try:
         results = read_results(folder) | illustrations()
-        verdicts = judge_all(read_claims(folder / "claims.toml"), results)
-        write_text(folder / "claims.md", page(verdicts))
+        verdicts = judge_all(read_claims(claims), results)
+        write_text(folder / "claims.md", page(verdicts, Path(os.path.relpath(claims, folder)).as_posix()))
     except (ValueError, OSError) as mistake:
         print(f"scalegrad.report.claims: {mistake}", file=sys.stderr)
         sys.exit(2)

@@ -12,7 +12,7 @@ from scalegrad.report.claims.verdicts import HOLDS, IN_PART, NOT_TESTED, WORDS, 
 COMMAND = "python -m scalegrad.report.claims"
 HEAD = """# The paper's claims, one by one
 
-Made by `{command}` from [claims.toml](claims.toml), which has each claim and the comparisons that decide
+Made by `{command}` from [claims.toml]({claims}), which has each claim and the comparisons that decide
 it, and from the results stored beside it. Do not edit: change the file or the results and run the command again.
 
 "Here" a difference counts where it is larger than the two rows' deviations over seeds together; of a row with one seed,
@@ -22,10 +22,13 @@ digit.
 """
 
 
-def page(verdicts: Sequence[Verdict]) -> str:
-    """The page: how many claims hold, the results looked at, a table of verdicts, and every comparison."""
+def page(verdicts: Sequence[Verdict], claims: str = "claims.toml") -> str:
+    """The page: how many claims hold, the results looked at, a table of verdicts, and every comparison.
+
+    `claims` is where their file lies, from the page.
+    """
     parts = [
-        HEAD.format(command=COMMAND),
+        HEAD.format(command=COMMAND, claims=claims),
         _counts(verdicts),
         "## Where the paper's text and its own tables differ\n\n" + _differences(verdicts),
         "## Verdicts",
