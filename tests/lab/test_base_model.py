@@ -2,12 +2,15 @@
 
 import gzip
 import json
+import lzma
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from scalegrad.decoding import load
 from scalegrad.lab import base_model
 from scalegrad.lab.base_model import BaseRecipe, prepared, pretrain
 
@@ -26,19 +29,21 @@ def sources(tmp_path):
 def test_text_to_ids(sources, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
-    tokenizer, ids = prepared(work, *sources, vocab=400)
+    tokenizer, ids = prepared(work, *sources, BaseRecipe(vocab=400))
     assert len(tokenizer) == 400
     assert tokenizer.eos_token_id == 399
     spaced = PARAGRAPH.replace(",", " ,").replace("day.", "day .")
     assert tokenizer.decode(ids["wikipedia"][: len(tokenizer.encode(spaced))].tolist()) == spaced
-    again, same = prepared(work, None, None, vocab=400)  # all stages are kept: the sources are not wanted again
+    again, same = prepared(
+        work, None, None, BaseRecipe(vocab=400)
+    )  # all stages are kept: the sources are not wanted again
     assert again.get_vocab() == tokenizer.get_vocab()
     assert all(np.array_equal(ids[name], same[name]) for name in ids)
 
 
 def test_a_missing_source_is_named(tmp_path):
     with pytest.raises(ValueError, match="--wikipedia FILE is needed"):
-        prepared(tmp_path, None, None, vocab=400)
+        prepared(tmp_path, None, None, BaseRecipe(vocab=400))
 
 
 def test_it_learns_the_same_each_time(tmp_path):
@@ -57,11 +62,47 @@ def test_it_learns_the_same_each_time(tmp_path):
 
 def test_the_command_writes_a_model_that_loads(sources, tmp_path, monkeypatch):
     small = BaseRecipe(vocab=400, width=32, layers=1, heads=2, context=32, batch=2)
-    monkeypatch.setattr(BaseRecipe.__init__, "__defaults__", tuple(vars(small).values()))
+    monkeypatch.setitem(base_model.RECIPES, "base", small)
     monkeypatch.setattr(base_model, "validation_perplexity", lambda *_: 1.0)  # 250,000 tokens: not here
     work = tmp_path / "work"
     base_model.main([f"--wikipedia={sources[0]}", f"--books={sources[1]}", f"--work={work}", "--steps=2", "--batch=2"])
     model = AutoModelForCausalLM.from_pretrained(work / "model")
     assert model.dtype == torch.bfloat16
     assert AutoTokenizer.from_pretrained(work / "model").decode([399]) == "<|endoftext|>"
-    assert json.loads((work / "model" / "recipe.json").read_text())["steps"] == 2
+    made = json.loads((work / "model" / "recipe.json").read_text())
+    assert (made["recipe"]["steps"], made["trained"]["step"], made["validation_perplexity"]) == (2, 2, 1.0)
+
+
+def test_the_small_model_is_gpt2s_shape_with_its_own_ids(sources, tmp_path, monkeypatch):
+    """The recipe's shape has GPT-2 small's 124,439,808 weights; a narrower one of it is made whole and scored."""
+    recipe = base_model.RECIPES["small"]
+    with torch.device("meta"):
+        model = base_model.new_model(recipe, end=50_256)
+    assert sum(p.numel() for p in model.parameters()) == 124_439_808
+    narrow = replace(recipe, width=8, layers=1, heads=1, context=16, batch=2)
+    monkeypatch.setitem(base_model.RECIPES, "small", narrow)
+    monkeypatch.setattr(base_model, "validation_perplexity", lambda *_: 1.0)
+    work = tmp_path / "work"
+    base_model.main(["--recipe=small", f"--wikipedia={sources[0]}", f"--books={sources[1]}", f"--work={work}",
+                     "--steps=2"])  # fmt: skip
+    model, tokenizer = load(str(work / "model"))
+    assert (model.dtype, model.config.vocab_size) == (torch.float32, 50_257)
+    assert tokenizer("Hello world")["input_ids"] == [15496, 995]
+    spaced = f"{PARAGRAPH.replace(',', ' ,').replace('day.', 'day .')}"
+    assert tokenizer.decode(np.load(work / "wikipedia.npy")[: len(tokenizer(spaced)["input_ids"])].tolist()) == spaced
+    (work / "wikipedia.npy.xz").write_bytes(lzma.compress((work / "wikipedia.npy").read_bytes()))
+    (work / "wikipedia.npy").unlink()  # ids may come packed, as they travel
+    _, ids = prepared(work, None, None, narrow)
+    assert tokenizer.decode(ids["wikipedia"][:2].tolist()) == "The old"
+
+
+def test_minutes_end_training_with_the_rate_all_the_way_down(tmp_path, monkeypatch):
+    """The clock moves a second a look: a tenth of a minute is over after some six steps, not after 1,000."""
+    ids = {name: np.arange(50, dtype=np.uint16) for name in base_model.CORPORA}
+    recipe = BaseRecipe(vocab=60, width=8, layers=1, heads=1, context=8, steps=1000, batch=2, warmup=2, minutes=0.1)
+    ticks = iter(range(10_000))
+    monkeypatch.setattr(base_model.time, "perf_counter", lambda: float(next(ticks)))
+    pretrain(recipe, ids, end=59, log=tmp_path / "log.jsonl")
+    (line,) = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert line["step"] == 6
+    assert base_model.learning_rate(recipe, 5, share=1.0) == pytest.approx(recipe.final_learning_rate)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from scalegrad.lab import sweep as module
-from scalegrad.lab.sweep import Sweep, run_sweep, write_results
+from scalegrad.lab import jobs
+from scalegrad.lab.sweep import Sweep, Swept, run_sweep, write_results
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended.training import TrainConfig
 from scalegrad.tasks.training import Settings
@@ -31,8 +31,8 @@ def test_grid_and_decodings(tried):
     assert [job.name for job in grid.jobs()] == [
         f"{name}-seed-{seed}" for seed in (0, 1) for name in ("mle", "ul-1.0", "sg-0.2", "sg-0.5")
     ]
-    assert grid.strategies(grid.jobs()[0]) == ("greedy", "greedy,gamma=0.2", "greedy,gamma=0.5")
-    assert grid.strategies(grid.jobs()[1]) == ("greedy",)
+    assert grid.jobs()[0].measured[0].strategies == ("greedy", "greedy,gamma=0.2", "greedy,gamma=0.5")
+    assert grid.jobs()[1].measured[0].strategies == ("greedy",)
     for bad, said in (({"seeds": 0}, "seeds must be"), ({"gammas": ()}, "gammas is empty"), ({"gammas": (2.0,)}, "in")):
         with pytest.raises(ValueError, match=said):
             Sweep(tried.config, **bad)
@@ -43,7 +43,7 @@ def test_grid_and_decodings(tried):
 
 
 def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
-    real, trained = module.train, []
+    real, trained = jobs.train, []
 
     def stops_at_scalegrad(config: TrainConfig, out: Path, **options: Any) -> Any:
         trained.append(str(config.objective))
@@ -52,16 +52,14 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
         return real(config, out, **options)
 
     scored = []
-    score = module.evaluate_run
-    monkeypatch.setattr(module, "train", stops_at_scalegrad)
-    monkeypatch.setattr(
-        module, "evaluate_run", lambda run, *a, **k: scored.append(run.path.name) or score(run, *a, **k)
-    )
+    score = jobs.evaluate_run
+    monkeypatch.setattr(jobs, "train", stops_at_scalegrad)
+    monkeypatch.setattr(jobs, "evaluate_run", lambda run, *a, **k: scored.append(run.path.name) or score(run, *a, **k))
     with pytest.raises(KeyboardInterrupt):
         run_sweep(tried, tmp_path)
     before = {name: (tmp_path / name / "model" / "model.safetensors").read_bytes() for name in scored}
     found = run_sweep(tried, tmp_path, budget=10.0)
-    assert trained == ["mle", "ul=1.0", "sg=0.5", "mle", "ul=1.0", "sg=0.5"]
+    assert trained == ["mle", "ul=1.0", "sg=0.5", "sg=0.5"]  # what is finished is not even loaded
     assert scored == ["mle-seed-0", "ul-1.0-seed-0", "sg-0.5-seed-0"]  # nothing was scored twice
     assert {name: (tmp_path / name / "model" / "model.safetensors").read_bytes() for name in before} == before
     assert [s.label for s in found.comparison.systems] == [
@@ -81,15 +79,15 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
 
 def test_a_model_with_code_of_its_own_is_loaded_as_it_was_trained(tried, tmp_path, monkeypatch):
     trusted = []
-    load = module.load
-    monkeypatch.setattr(module, "load", lambda *a, **k: trusted.append(k["trust_remote_code"]) or load(*a, **k))
+    load = jobs.load
+    monkeypatch.setattr(jobs, "load", lambda *a, **k: trusted.append(k["trust_remote_code"]) or load(*a, **k))
     for answer in (True, False):
         sweep = replace(tried, prefixes=0, config=replace(tried.config, trust_remote_code=answer))
-        module.run_job(sweep, sweep.jobs()[0], tmp_path / str(answer))
+        jobs.run_job(sweep.jobs()[0], tmp_path / str(answer))
     assert trusted == [True, False]
 
 
-def _check_against_the_files(found: module.Swept, folder: Path) -> None:
+def _check_against_the_files(found: Swept, folder: Path) -> None:
     """The rows are what the runs' own records say; what is written can be read again."""
     sg = Run.open(folder / "sg-0.5-seed-0")
     (scores,) = sg.load("evaluation").values()
@@ -121,10 +119,10 @@ def test_processes_share_the_jobs(tried, tmp_path):
 
 
 def test_gpus_by_name(monkeypatch):
-    monkeypatch.setattr(module.torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(jobs.torch.cuda, "device_count", lambda: 2)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert module._gpus() == ["0", "1"]
+    assert jobs.gpus() == ["0", "1"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
-    assert module._gpus() == ["3", "5"]
-    monkeypatch.setattr(module.torch.cuda, "device_count", lambda: 1)
-    assert module._gpus() == []
+    assert jobs.gpus() == ["3", "5"]
+    monkeypatch.setattr(jobs.torch.cuda, "device_count", lambda: 1)
+    assert jobs.gpus() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -14,6 +15,10 @@ _PIECE = 1_000_000  # characters encoded at a time: 2.5 million tokens at once w
 _MARGIN = 1_000  # characters on either side of a cut that must encode the same with and without it
 _TRIES = 20  # line ends tried before the rest is encoded whole
 
+# The corpora of an experiment, encoded once for all of its runs: seconds each, and a process trains and scores many.
+_KEPT = 6
+_ENCODED: dict[tuple[str, str], Ids] = {}
+
 
 def encode_corpus(text: str, tokenizer: Any) -> Ids:
     """The ids of a corpus under the paper's protocol: `' '.join(lines_with_newlines).strip()`, encoded as one text.
@@ -25,10 +30,18 @@ def encode_corpus(text: str, tokenizer: Any) -> Ids:
     >>> encode_corpus(" a b \\n c \\n", gpt2_tokenizer()).tolist()  # the text "a b \\n  c"
     [64, 275, 220, 198, 220, 269]
     """
+    key = _cache_key(text, tokenizer)
+    if key in _ENCODED:
+        return _ENCODED[key].copy()
     # The join puts a space after every newline but the last, which strip() removes with what follows it.
     joined = text.replace("\n", "\n ").strip()
     parts = [np.asarray(_encode(piece, tokenizer), dtype=np.int32) for piece in _pieces(joined, tokenizer)]
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
+    ids = np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
+    if key is not None:
+        while len(_ENCODED) >= _KEPT:
+            del _ENCODED[next(iter(_ENCODED))]
+        _ENCODED[key] = ids.copy()
+    return ids
 
 
 def language_modelling_chunks(ids: Ids, targets: int = 1024) -> Ids:
@@ -89,6 +102,16 @@ def _pieces(text: str, tokenizer: Any) -> Iterator[str]:
 def _may_cut(text: str, cut: int, tokenizer: Any) -> bool:
     before, after = text[max(cut - _MARGIN, 0) : cut], text[cut : cut + _MARGIN]
     return _encode(before + after, tokenizer) == _encode(before, tokenizer) + _encode(after, tokenizer)
+
+
+def _cache_key(text: str, tokenizer: Any) -> tuple[str, str] | None:
+    """Checksums of the text and of all a tokenizer is; None for one that cannot be written out."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(backend, "to_str"):
+        return None
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest(), hashlib.sha256(
+        backend.to_str().encode()
+    ).hexdigest()
 
 
 def _encode(text: str, tokenizer: Any) -> list[int]:

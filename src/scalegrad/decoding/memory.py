@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 _SHARE = 0.5  # of the free memory, for what the estimate leaves out
-_MOST = {"cpu": 32, "accelerator": 256}  # more rows stop paying off
+_MOST = {"cpu": 32, "accelerator": 2048}  # more rows stop paying off
 
 
 def batch_estimate(model: Any, tokens: int, beams: int) -> int:

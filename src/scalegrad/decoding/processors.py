@@ -60,6 +60,27 @@ class NoveltyProcessor:
         return torch.log_softmax(torch.where(seen, scores + math.log(self.gamma), scores), dim=-1)
 
 
+class RepetitionPenaltyProcessor:
+    """The penalty that CTRL brought and Hugging Face calls `repetition_penalty`: seen scores / θ, negative ones · θ.
+
+    How strong it is depends on where the model's scores have their zero, which its probabilities do not show: hence
+    the novelty penalty, which is the same for every model. Padding does not count as seen.
+
+    >>> history = History(prompt=torch.tensor([[0, 1]]), start=2)
+    >>> RepetitionPenaltyProcessor(2.0, history)(history.prompt, torch.tensor([[3.0, -3.0, 3.0]]))
+    tensor([[ 1.5000, -6.0000,  3.0000]])
+    """
+
+    def __init__(self, penalty: float, history: History) -> None:
+        self.penalty = penalty
+        self.history = history
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        seen = _counts(self.history.said(input_ids), scores) > 0
+        lowered = torch.where(scores > 0, scores / self.penalty, scores * self.penalty)
+        return torch.where(seen, lowered, scores)
+
+
 class NgramProcessor:
     """Lower every token that would complete an n-gram of ids already said.
 

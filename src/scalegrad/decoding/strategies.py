@@ -8,7 +8,13 @@ from typing import Any, ClassVar, get_type_hints
 
 from scalegrad._extras import need
 from scalegrad.decoding.history import SEEN, History, Seen
-from scalegrad.decoding.processors import EndProcessor, NgramProcessor, NoveltyProcessor, Processor
+from scalegrad.decoding.processors import (
+    EndProcessor,
+    NgramProcessor,
+    NoveltyProcessor,
+    Processor,
+    RepetitionPenaltyProcessor,
+)
 
 
 @dataclass(frozen=True)
@@ -17,7 +23,8 @@ class Strategy:
 
     `gamma`: the novelty penalty, log γ added to what was seen (1 is off). `exempt`: ids it never touches.
     `block`: forbid repeated n-grams of this many ids (0 is off). `soft_block`: divide by four per earlier occurrence.
-    `seen`: what counts as seen, for all three; None means prompt and generated text for causal LMs, generated text
+    `repetition_penalty`: divide the positive and multiply the negative scores of what was seen by it (1 is off).
+    `seen`: what counts as seen, for all four; None means prompt and generated text for causal LMs, generated text
     only for encoder-decoders.
     """
 
@@ -29,18 +36,22 @@ class Strategy:
     exempt: tuple[int, ...] = ()
     block: int = 0
     soft_block: int = 0
+    repetition_penalty: float = 1.0
     seen: Seen | None = None
 
     def __post_init__(self) -> None:
         self._require("gamma", 0.0 < self.gamma <= 1.0, "in (0, 1]")
         self._require("block", _whole(self.block, 0), "a whole number, 0 (off) or more")
         self._require("soft_block", _whole(self.soft_block, 0), "a whole number, 0 (off) or more")
+        self._require("repetition_penalty", 0.0 < self.repetition_penalty < math.inf, "positive")
         self._require("seen", self.seen in (None, *SEEN), f"one of {', '.join(SEEN)}")
         self._require("exempt", all(_whole(token, 0) for token in self.exempt), "token ids, 0 or more")
 
     def processors(self, history: History) -> list[Processor]:
         """The changes to the scores, in the order they apply."""
         found: list[Processor] = []
+        if self.repetition_penalty != 1.0:  # first, for it looks at the sign of the model's own scores
+            found.append(RepetitionPenaltyProcessor(self.repetition_penalty, history))
         if self.gamma < 1.0:
             found.append(NoveltyProcessor(self.gamma, history, self.exempt))
         if self.soft_block:

@@ -1,7 +1,8 @@
-"""How the shipped base model was made: `python -m scalegrad.lab.base_model --wikipedia enwik8.gz --books books.txt.xz`.
+"""How base models are made: `python -m scalegrad.lab.base_model --wikipedia enwik8.gz --books books.txt.xz`.
 
-A GPT-2-shaped model with an 8,192-token byte-level BPE, trained on Wikipedia prose and public-domain books with
-WikiText's spacing; WikiText itself is left out, so that fine-tuning on it has something to teach. The recipe wants a
+GPT-2-shaped models, trained on Wikipedia prose and public-domain books with WikiText's spacing; WikiText itself is left
+out, so that fine-tuning on it has something to teach. The recipe "base" made the model that ships, with an 8,192-token
+byte-level BPE; "small" makes one of GPT-2 small's shape with GPT-2's own BPE, for the experiments on a GPU. They want a
 GPU: some minutes there, days on a CPU. Each stage leaves its file in the work folder and is not done again.
 """
 
@@ -13,7 +14,7 @@ import lzma
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,8 +24,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from scalegrad._extras import need
-from scalegrad.data import encode_corpus, read_texts, wikitext2, wikitext103
+from scalegrad.data import encode_corpus, gpt2_tokenizer, read_texts, wikitext2, wikitext103
 from scalegrad.data.prose import as_wikitext, book_prose, wikipedia_prose
+from scalegrad.runs import environment, write_json
 
 END = "<|endoftext|>"
 CORPORA = ("wikipedia", "books")
@@ -33,9 +35,14 @@ Ids: TypeAlias = NDArray[np.uint16]
 
 @dataclass(frozen=True)
 class BaseRecipe:
-    """Shape and training of the base model."""
+    """Shape and training of a base model; the defaults are those of the one that ships.
+
+    With `minutes` training ends after so many, however many steps these were (`steps` at most), and the learning rate
+    follows the clock. `dtype` is what the weights are stored in.
+    """
 
     vocab: int = 8192
+    tokenizer: str = "trained"  # on the corpora, or "gpt2"
     width: int = 256
     layers: int = 4
     heads: int = 4
@@ -48,6 +55,24 @@ class BaseRecipe:
     weight_decay: float = 0.1
     wikipedia_share: float = 0.6  # of the sequences; the books are twice as long and further from WikiText
     seed: int = 1
+    minutes: float | None = None
+    dtype: str = "bfloat16"
+
+    def __post_init__(self) -> None:
+        if self.tokenizer not in ("trained", "gpt2"):
+            raise ValueError(f"tokenizer must be trained or gpt2, not {self.tokenizer!r}")
+        if self.minutes is not None and not self.minutes > 0:
+            raise ValueError(f"minutes must be more than 0, not {self.minutes!r}")
+
+
+# Small: 252 million tokens, 9 minutes on an H200.
+RECIPES = {
+    "base": BaseRecipe(),
+    "small": BaseRecipe(
+        vocab=50_257, tokenizer="gpt2", width=768, layers=12, heads=12, steps=7700, batch=32, learning_rate=8e-4,
+        final_learning_rate=8e-5, dtype="float32",
+    ),
+}  # fmt: skip
 
 
 def corpora(work: Path, wikipedia: Path | None, books: Path | None) -> dict[str, str]:
@@ -88,14 +113,29 @@ def train_tokenizer(texts: Iterator[str], vocab: int) -> Any:
     return fast(tokenizer_object=tokenizer, bos_token=END, eos_token=END, clean_up_tokenization_spaces=False)
 
 
-def prepared(work: Path, wikipedia: Path | None, books: Path | None, vocab: int) -> tuple[Any, dict[str, Ids]]:
-    """The tokenizer and the ids of each corpus, made once and kept in `work`."""
+def gpt2_bpe() -> Any:
+    """GPT-2's own byte-level BPE as a transformers tokenizer."""
+    fast = need("transformers", extra="hf").PreTrainedTokenizerFast
+    return fast(tokenizer_object=gpt2_tokenizer(), bos_token=END, eos_token=END, clean_up_tokenization_spaces=False)
+
+
+def prepared(work: Path, wikipedia: Path | None, books: Path | None, recipe: BaseRecipe) -> tuple[Any, dict[str, Ids]]:
+    """The tokenizer and the ids of each corpus, made once and kept in `work`.
+
+    Files that are there are taken: tokenizer/, and of each corpus NAME.npy, NAME.npy.xz (ids) or NAME.txt.xz (text).
+    """
     kept, stored = work / "tokenizer", {name: work / f"{name}.npy" for name in CORPORA}
+    for path in stored.values():
+        packed = path.with_suffix(".npy.xz")
+        if packed.exists() and not path.exists():
+            path.write_bytes(lzma.decompress(packed.read_bytes()))
+    if not kept.exists() and recipe.tokenizer == "gpt2":
+        gpt2_bpe().save_pretrained(kept)
     texts = {} if kept.exists() and all(path.exists() for path in stored.values()) else corpora(work, wikipedia, books)
     if not kept.exists():
         samples = (*texts.values(), wikitext2())  # WikiText's <unk> and headings get tokens of their own
         lines = (line for text in samples for line in text.splitlines(keepends=True))
-        train_tokenizer(lines, vocab).save_pretrained(kept)
+        train_tokenizer(lines, recipe.vocab).save_pretrained(kept)
     tokenizer = need("transformers", extra="hf").PreTrainedTokenizerFast.from_pretrained(kept)
     for name, path in stored.items():
         if not path.exists():
@@ -103,17 +143,19 @@ def prepared(work: Path, wikipedia: Path | None, books: Path | None, vocab: int)
     return tokenizer, {name: np.load(path) for name, path in stored.items()}
 
 
-def learning_rate(recipe: BaseRecipe, step: int) -> float:
-    """A line up over the warm-up, half a cosine down.
+def learning_rate(recipe: BaseRecipe, step: int, share: float | None = None) -> float:
+    """A line up over the warm-up, half a cosine down over the rest; `share` is how much of the minutes is gone.
 
     >>> recipe = BaseRecipe(steps=1000, warmup=100, learning_rate=1.0, final_learning_rate=0.0)
     >>> [round(learning_rate(recipe, step), 3) for step in (0, 99, 550, 1000)]
     [0.01, 1.0, 0.5, 0.0]
+    >>> round(learning_rate(recipe, 300, share=0.5), 3)
+    0.5
     """
     if step < recipe.warmup:
         return recipe.learning_rate * (step + 1) / recipe.warmup
     done = (step - recipe.warmup) / (recipe.steps - recipe.warmup)
-    shape = (1 + math.cos(math.pi * done)) / 2
+    shape = (1 + math.cos(math.pi * min(max(done, share or 0.0), 1.0))) / 2
     return recipe.final_learning_rate + (recipe.learning_rate - recipe.final_learning_rate) * shape
 
 
@@ -154,18 +196,22 @@ def pretrain(recipe: BaseRecipe, ids: dict[str, Ids], end: int, log: Path) -> An
 
     started = time.perf_counter()
     for step in range(recipe.steps):
+        share = None if recipe.minutes is None else (time.perf_counter() - started) / (60 * recipe.minutes)
+        last = step + 1 == recipe.steps or (share is not None and share >= 1)
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(recipe, step)
+            group["lr"] = learning_rate(recipe, step, share)
         loss = loss_of(_windows(stored, recipe, generator))
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        if step % 100 == 99 or step + 1 == recipe.steps:
+        if step % 100 == 99 or last:
             line = {"step": step + 1, "loss": round(loss.item(), 4), "seconds": round(time.perf_counter() - started, 1)}
             print(line, flush=True)
             with log.open("a") as file:
                 file.write(json.dumps(line) + "\n")
+        if last:
+            break
     return model
 
 
@@ -189,26 +235,44 @@ def validation_perplexity(model: Any, tokenizer: Any) -> float:
     return math.exp(sum(model(input_ids=chunk[None], labels=chunk[None]).loss.item() for chunk in chunks) / len(chunks))
 
 
+def make(recipe: BaseRecipe, work: Path, out: Path, wikipedia: Path | None = None, books: Path | None = None) -> Path:
+    """Every stage, into the model folder `out`; what `work` holds already is taken from there."""
+    work.mkdir(parents=True, exist_ok=True)
+    tokenizer, ids = prepared(work, wikipedia, books, recipe)
+    print({name: len(values) for name, values in ids.items()}, flush=True)
+    log = work / "log.jsonl"
+    log.unlink(missing_ok=True)
+    model = pretrain(recipe, ids, tokenizer.eos_token_id, log)
+    found = {"validation_perplexity": round(validation_perplexity(model.eval(), tokenizer), 2)}
+    print(found, flush=True)
+    model.to(getattr(torch, recipe.dtype)).save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    trained = json.loads(log.read_text().splitlines()[-1])
+    made: dict[str, Any] = {"recipe": asdict(recipe), "corpora": {name: len(values) for name, values in ids.items()}}
+    made |= {"trained": trained, **found, "environment": environment()}
+    write_json(out / "recipe.json", made)
+    return out
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Every stage; what `work` holds already is taken from there."""
-    parser = argparse.ArgumentParser(description="Pre-train the shipped base model.")
+    """A base model by its recipe's name."""
+    parser = argparse.ArgumentParser(description="Pre-train a base model.")
+    parser.add_argument("--recipe", choices=list(RECIPES), default="base", help="base: the one that ships")
     parser.add_argument("--wikipedia", type=Path, help="a Wikipedia XML dump, such as enwik8, plain or .gz")
     parser.add_argument("--books", type=Path, help="plain-text books, plain, .gz or .xz")
     parser.add_argument("--work", type=Path, default=Path("base-model"), help="where the stages' files go")
     parser.add_argument("--out", type=Path, help="folder for the model (default: WORK/model)")
-    parser.add_argument("--steps", type=int, default=BaseRecipe.steps)
-    parser.add_argument("--batch", type=int, default=BaseRecipe.batch)
+    parser.add_argument("--steps", type=int, help="at most; the recipe's own by default")
+    parser.add_argument("--batch", type=int, help="sequences a step; the recipe's own by default")
+    parser.add_argument("--minutes", type=float, help="stop after so many, the learning rate following the clock")
     chosen = parser.parse_args(arguments)
-    recipe = BaseRecipe(steps=chosen.steps, batch=chosen.batch, warmup=min(BaseRecipe.warmup, chosen.steps // 2))
-    chosen.work.mkdir(parents=True, exist_ok=True)
-    tokenizer, ids = prepared(chosen.work, chosen.wikipedia, chosen.books, recipe.vocab)
-    print({name: len(values) for name, values in ids.items()}, flush=True)
-    model = pretrain(recipe, ids, tokenizer.eos_token_id, chosen.work / "log.jsonl")
-    print({"validation_perplexity": round(validation_perplexity(model.eval(), tokenizer), 2)}, flush=True)
-    out = chosen.out or chosen.work / "model"
-    model.bfloat16().save_pretrained(out)
-    tokenizer.save_pretrained(out)
-    (out / "recipe.json").write_text(json.dumps(asdict(recipe), indent=2) + "\n")
+    recipe = RECIPES[chosen.recipe]
+    steps = chosen.steps or recipe.steps
+    recipe = replace(
+        recipe, steps=steps, batch=chosen.batch or recipe.batch, warmup=min(recipe.warmup, steps // 2),
+        minutes=chosen.minutes,
+    )  # fmt: skip
+    make(recipe, chosen.work, chosen.out or chosen.work / "model", chosen.wikipedia, chosen.books)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from scalegrad.report.comparison.systems import Sample, System
-from scalegrad.report.paper import TABLES
+from scalegrad.report.paper import TABLES, PaperTable
 
 HUMAN = "Human"
 _TEXTS = ("rep_1", "rep_2", "rep_3", "uniq_w")  # what depends on the texts, not on the tokens predicted
@@ -74,12 +74,16 @@ def paper_rows(
     shown = [name for name in table.columns if (texts if name in _TEXTS else tokens)]
     if not tokens:
         shown.remove("uniq_w")
-    rows = [(f"{label}, in the paper", table.rows[label], read_objective(label)[0]) for label in wanted]
-    rows.append((f"{HUMAN}, in the paper", table.rows[HUMAN], "human"))
-    return [
-        System(label, {name: row[name] for name in shown if name in row}, "paper", family)
-        for label, row, family in rows
-    ], said
+    return [_paper_row(table, label, shown) for label in (*wanted, HUMAN)], said
+
+
+def _paper_row(table: PaperTable, label: str, shown: Sequence[str]) -> System:
+    figures, deviations = (
+        {name: row[name] for name in shown if name in row}
+        for row in (table.rows[label], table.deviations.get(label, {}))
+    )
+    family = "human" if label == HUMAN else read_objective(label)[0]
+    return System(f"{label}, in the paper", figures, "paper", family, deviations=deviations)
 
 
 def _same_tokens(protocol: Mapping[str, Any]) -> bool:

@@ -55,7 +55,7 @@ def compare_runs(runs: Sequence[Run], corpus: str | None = None) -> Comparison:
     systems: list[System] = []
     for label, members in zip(labels, groups.values(), strict=True):
         systems += _rows(label, members, chosen)
-    systems.sort(key=_place)
+    systems.sort(key=place)
     missing = [str(run.path) for run, evaluations in scored if chosen not in evaluations]
     notes = list(dict.fromkeys(note for _, e in scored for note in e.get(chosen, {}).get("notes", [])))
     if missing:
@@ -68,11 +68,14 @@ def compare_runs(runs: Sequence[Run], corpus: str | None = None) -> Comparison:
 
 
 def _rows(label: str, members: Sequence[Scored], corpus: str) -> list[System]:
-    """The rows of runs that differ by their seed alone: as trained, then decoded in other ways."""
+    """The rows of runs that differ by their seed alone: as trained, then decoded in other ways.
+
+    A decoding that only some of the seeds have is a row over these.
+    """
     members = [member for member in members if member[1]] or members
     objective = str(members[0][0].config.get("objective", ""))
     per_run = [rows_of(label, objective, evaluation, _texts(run, corpus)) for run, evaluation in members]
-    names = [row.label for row in per_run[0] if all(any(row.label == r.label for r in rows) for rows in per_run)]
+    names = dict.fromkeys(row.label for rows in per_run for row in rows)
     merged = [merge_seeds([row for rows in per_run for row in rows if row.label == name]) for name in names]
     first, *decoded = merged
     if not first.figures:
@@ -83,7 +86,7 @@ def _rows(label: str, members: Sequence[Scored], corpus: str) -> list[System]:
     return [replace(first, log=runs[0].metrics(), made=_made(runs)), *decoded]
 
 
-def _place(system: System) -> tuple[bool, int, float]:
+def place(system: System) -> tuple[bool, int, float]:
     """Trained before decoded, MLE before UL before SG, each from weak to strong; others stay where they are."""
     family = ("mle", "ul", "sg").index(system.family) if system.family in ("mle", "ul", "sg") else 3
     strength = system.strength or 0.0

@@ -195,7 +195,7 @@ def _family_lines(axes: Axes, systems: Sequence[System], name: str) -> None:
     for kind, family in dict.fromkeys((system.kind, system.family) for system in systems):
         by_gamma = family == "sg" or kind == "decoded"  # weakest first: γ falls from 1, α rises from 0
         own = sorted(
-            (system for system in systems if (system.kind, system.family) == (kind, family)),
+            (s for s in systems if (s.kind, s.family) == (kind, family) and s.strength is not None),
             key=lambda system: -(system.strength or 1.0) if by_gamma else system.strength or 0.0,
         )
         start = [s for s in systems if s.kind == "trained" and s.family == ("mle" if kind == "trained" else family)][:1]

@@ -15,7 +15,8 @@ from scalegrad.data import gpt2_tokenizer
 from scalegrad.decoding import load, load_tokenizer
 from scalegrad.decoding.completion import weights_checksum
 from scalegrad.integrations.objective import Objective
-from scalegrad.runs import Run, check_writable_folder
+from scalegrad.runs import Run, check_writable_folder, flat_config
+from scalegrad.runs.atomic import plain
 from scalegrad.tasks.open_ended.data import Examples, Fields, hold_out, read_examples
 from scalegrad.tasks.training import Fitted, Settings, fit
 
@@ -155,18 +156,32 @@ def _new_config(init: str, tokenizer: Any, hf: Any, options: dict[str, Any]) -> 
     return found
 
 
-def _record(config: TrainConfig, model: Any, training: Examples, validation: Examples | None) -> dict[str, Any]:
-    """What goes into the run's config.json."""
+def find_finished(config: TrainConfig, out: str | Path) -> Run | None:
+    """The finished run of `config` in `out`, found without loading its model or its data; else None.
+
+    Where the model's folder is gone, as on another machine, its name has to do.
+    """
+    if not all((Path(out) / name).is_file() for name in ("config.json", "done.json")):
+        return None
+    run = Run.open(out)
+    told, asked = flat_config(run.config), flat_config(plain(_asked(config)))
+    moved = not Path(told["model"]).exists() and Path(told["model"]).name == Path(asked["model"]).name
+    same = all(key in told and told[key] == value for key, value in asked.items() if not (key == "model" and moved))
+    return run if same else None
+
+
+def _asked(config: TrainConfig) -> dict[str, Any]:
+    """What of the run's config.json is known without looking at model and data."""
+    validation = {} if config.validation == "none" else {"validation": {"source": config.validation or "held out"}}
     return {
         "task": "open_ended",
         "model": config.model,
         "init": config.init,
-        "weights": None if config.init else weights_checksum(model),
         "objective": str(config.objective),
         "prompt": config.prompt,
         "data": {
-            "train": {"sources": list(config.data), **training.about()},
-            "validation": {"source": config.validation or "held out", **validation.about()} if validation else None,
+            "train": {"sources": list(config.data)},
+            **validation,
             "length": config.length,
             "protocol": config.protocol,
             "fields": asdict(config.fields),
@@ -175,3 +190,12 @@ def _record(config: TrainConfig, model: Any, training: Examples, validation: Exa
         "settings": config.settings.record(),
         "processes": int(os.environ.get("WORLD_SIZE", "1")),  # a step takes a batch of each
     }
+
+
+def _record(config: TrainConfig, model: Any, training: Examples, validation: Examples | None) -> dict[str, Any]:
+    """What goes into the run's config.json."""
+    asked = _asked(config)
+    data = asked["data"]
+    data["train"] |= training.about()
+    data["validation"] = {**data["validation"], **validation.about()} if validation else None
+    return {**asked, "weights": None if config.init else weights_checksum(model), "data": data}

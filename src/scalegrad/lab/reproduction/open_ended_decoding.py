@@ -1,0 +1,175 @@
+"""The models of the main table decoded in other ways, and their repetition by the length of what they write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scalegrad.lab.jobs import Progress
+from scalegrad.lab.reproduction.open_ended import made_of, scoring_of
+from scalegrad.lab.reproduction.open_ended_scale import MAIN, TEST, scale_of, trained
+from scalegrad.lab.reproduction.outcome import Experiment, Outcome, Setup, Shown
+from scalegrad.report.comparison import Comparison, Plot, System, human_row, merge_seeds, paper_rows
+from scalegrad.report.comparison.colours import PALETTE
+from scalegrad.report.comparison.columns import written
+from scalegrad.report.comparison.evaluations import objective_label, read_objective
+from scalegrad.report.comparison.plots import SIZE
+from scalegrad.report.figure import new_figure, style_axes
+from scalegrad.runs import Run
+from scalegrad.tasks.open_ended.corpora import find_corpus
+from scalegrad.tasks.open_ended.lengths import measure_lengths
+
+_CORPUS = "wikitext-103 test"
+_TEXTS = ("rep_1", "rep_2", "rep_3", "uniq_w")
+
+
+# ---- decoding --------------------------------------------------------------------------------------------------------
+
+
+def decoding(setup: Setup) -> Outcome:
+    """Greedy search, beams and sampling for each objective, first seed: table 17, and its extract, table 7."""
+    scale = scale_of(setup)
+    scoring = scoring_of(scale, TEST, scale.decodings)
+    runs = trained(setup, [scale.job(objective, 0, scoring) for objective in reversed(MAIN)])
+    evaluations = [run.load("evaluation")[_CORPUS] for run in runs]
+    rows = [
+        row for run, found in zip(runs, evaluations, strict=True) for row in _decoded_rows(run, found, scale.decodings)
+    ]
+    human = human_row(evaluations[0])
+    notes = list(dict.fromkeys(note for found in evaluations for note in found["notes"]))
+    paper, compares = paper_rows("decoding", [row.label for row in rows], [found["protocol"] for found in evaluations])
+    compared = Comparison([*rows, *human, *paper], _CORPUS, [*notes, *compares])
+    said = [_said_of_decoding(rows, objective_label(objective)) for objective in MAIN]
+    return Outcome([Shown("Decoding strategies", compared)], [], [s for s in said if s], made_of(runs, scale))
+
+
+def _decoded_rows(run: Run, found: dict[str, Any], decodings: Sequence[str]) -> list[System]:
+    """A row a decoding, named as the paper's table names them: "SG γ=0.2 beam=3"."""
+    objective = str(run.config["objective"])
+    family, strength = read_objective(objective)
+    ppl = {"ppl": found["language_modelling"]["ppl"]} if "language_modelling" in found else {}
+    return [
+        System(
+            f"{objective_label(objective)} {name}",
+            ppl | {key: found["completion"][name][key] for key in _TEXTS},
+            "trained" if name == "greedy" else "decoded",
+            family,
+            strength,
+        )
+        for name in decodings
+    ]
+
+
+def _said_of_decoding(rows: Sequence[System], label: str) -> str:
+    """Whether beams or sampling lower repetition against greedy search, for one objective."""
+    own = {row.label.removeprefix(f"{label} "): row for row in rows if row.label.startswith(f"{label} ")}
+    greedy = own["greedy"].figures["rep_1"]
+    beams = [row for name, row in own.items() if name.startswith("beam")]
+    drawn = [row for name, row in own.items() if name.startswith("top")]
+    said = []
+    for what, found in (("beam search", beams), ("sampling", drawn)):
+        if found:
+            values = [row.figures["rep_1"] for row in found]
+            how = "lowers" if max(values) < greedy else "raises" if min(values) > greedy else "does not always lower"
+            ends = " to ".join(written("rep_1", value) for value in dict.fromkeys((min(values), max(values))))
+            said.append(f"{what} {how} Rep-1 ({ends})")
+    return f"{label}, greedy Rep-1 {written('rep_1', greedy)}: {', '.join(said)}."
+
+
+# ---- lengths ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Rep-n at each length of continuation, in the run's lengths.json."""
+
+    corpus: str
+    lengths: tuple[int, ...]
+    prefixes: int | None = None
+
+    def is_done(self, run: Run) -> bool:
+        """Whether every length is there, of this text and as many prefixes."""
+        if not (run.path / "lengths.json").is_file():
+            return False
+        corpus = find_corpus(self.corpus)
+        found = run.load("lengths").get(corpus.name, {})
+        protocol = found.get("protocol", {})
+        wanted = min(self.prefixes or protocol.get("all_prefixes", 0), protocol.get("all_prefixes", 0))
+        same = protocol.get("corpus_sha256") == corpus.checksum and protocol["prefixes"] == wanted
+        return same and all(str(length) in found["model"] for length in self.lengths)
+
+    def measure(self, run: Run, model: Any, tokenizer: Any, *, overwrite: bool, progress: Progress | None) -> None:
+        """All lengths at once: they are beginnings of the longest."""
+        measure_lengths(run, model, tokenizer, find_corpus(self.corpus), self.lengths, self.prefixes, progress)
+
+
+def lengths(setup: Setup) -> Outcome:
+    """Rep-1 against the length of the continuation, MLE and SG with all seeds, people at each length."""
+    scale = scale_of(setup)
+    objectives = (MAIN[0], MAIN[2])
+    asked = Lengths(TEST, scale.lengths, scale.length_prefixes)
+    runs = trained(setup, scale.each_seed(objectives, asked))
+    rows = []
+    for objective in objectives:
+        own = [run for run in runs if run.config["objective"] == objective]
+        found = [run.load("lengths")[_CORPUS]["model"] for run in own]
+        family, strength = read_objective(objective)
+        label = objective_label(objective)
+        rows.append(merge_seeds([System(label, _by_length(one), "trained", family, strength) for one in found]))
+    measured = runs[0].load("lengths")[_CORPUS]
+    human = System("Human", _by_length(measured["human"]), "human")
+    protocol = measured["protocol"]
+    note = (
+        f"{protocol['prefixes']:,} of {protocol['all_prefixes']:,} prefixes, each continued once by {max(scale.lengths)} "
+        "tokens greedily; shorter texts are its beginnings. The paper prints a picture and no numbers: SG is below MLE "
+        "at every length."
+    )
+    compared = Comparison([*rows, human], _CORPUS, [note])
+    return Outcome(
+        [Shown("Rep-1 by the length of the continuation", compared)],
+        [_length_plot(compared, scale.lengths)],
+        [_said_of_lengths(rows, scale.lengths)],
+        made_of(runs, scale),
+    )
+
+
+def _by_length(found: dict[str, dict[str, float]]) -> dict[str, float]:
+    return {f"rep_1_at_{length}": figures["rep_1"] for length, figures in found.items()}
+
+
+def _said_of_lengths(rows: Sequence[System], lengths: Sequence[int]) -> str:
+    mle, sg = rows
+    below = [n for n in lengths if sg.figures[f"rep_1_at_{n}"] < mle.figures[f"rep_1_at_{n}"]]
+    where = "every length" if len(below) == len(lengths) else f"lengths {below}" if below else "no length"
+    gaps = [mle.figures[f"rep_1_at_{n}"] - sg.figures[f"rep_1_at_{n}"] for n in (min(lengths), max(lengths))]
+    told = [written("rep_1", abs(gap)) if gap >= 0 else f"−{written('rep_1', abs(gap))}" for gap in gaps]
+    return (
+        f"{sg.label} repeats less than {mle.label} at {where} (the paper: at every length); the gap is {told[0]} at "
+        f"{min(lengths)} tokens and {told[1]} at {max(lengths)}."
+    )
+
+
+def _length_plot(comparison: Comparison, lengths: Sequence[int]) -> Plot:
+    figure = new_figure(*SIZE)
+    axes = figure.subplots()
+    for system in comparison.systems:
+        names = [f"rep_1_at_{length}" for length in lengths]
+        human = system.kind == "human"
+        axes.errorbar(
+            lengths, [system.figures[name] for name in names],
+            yerr=[system.deviations[name] for name in names] if system.deviations else None,
+            color=PALETTE["human" if human else system.family], linestyle=(0, (4, 2)) if human else "-", marker="o",
+            markersize=4, linewidth=1.8, label=system.label,
+        )  # fmt: skip
+    style_axes(axes, title="Repetition by length", x="tokens of the continuation", y="Rep-1")
+    axes.grid(axis="y", color=PALETTE["grid"], linewidth=0.7)
+    axes.set_axisbelow(True)
+    figure.legend(frameon=False, fontsize=8.5, labelcolor=PALETTE["ink"], loc="outside lower center", ncols=3)
+    return Plot("lengths", "Rep-1 of greedy continuations. Bars: deviation over seeds.", figure)
+
+
+EXPERIMENTS = (
+    Experiment("decoding", "Decoding strategies for auto-completion", ("table 7", "table 17"), decoding),
+    Experiment("lengths", "Repetition by the length of the continuation", ("figure 2",), lengths),
+)
