@@ -25,6 +25,7 @@ ANYWHERE = ("_extras", "_version")  # small, and importing none of the others
 PUBLIC = ("nn", "functional", "sets", "gamma", "_version")  # what the package's own __init__ may name
 NEIGHBOURS = (  # (user, used) of one layer
     ("bench", "study"),  # the load benchmark starts the study's server
+    ("lab", "study"),  # the paper's human study, drawn from the texts of its other experiments
     ("decoding", "models"),  # a model by the name of the shipped one
 )
 LOSSES = ("nn", "functional", "ops")

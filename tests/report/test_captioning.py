@@ -59,7 +59,7 @@ def test_rows_of_the_tables():
     assert "rep_3" not in here["MLE"]  # there was none
     assert found.human.figures["rep_3"] == 0.04
     paper = {system.label: system.figures for system in found.systems if system.kind == "paper"}
-    assert paper["paper: SG γ=0.5 3-block"] == {"cider": 24.62, "rep_1": 0.44, "rep_2": 0.146, "rep_3": 0.037}
+    assert paper["SG γ=0.5 3-block, in the paper"] == {"cider": 24.62, "rep_1": 0.44, "rep_2": 0.146, "rep_3": 0.037}
     assert (found.baseline.label, found.favourite.label, found.twin.label) == (
         "MLE",
         "SG γ=0.5",

@@ -13,8 +13,8 @@ from scalegrad._version import __version__
 
 # Verbs in the order `scalegrad --help` lists them; each is a module here with an `app` (a group) or a `command`.
 VERBS: tuple[str, ...] = (
-    "demo", "train", "evaluate", "report", "sweep", "summarize", "caption", "complete", "measure", "reproduce", "study",
-    "bench",
+    "demo", "train", "evaluate", "report", "sweep", "summarize", "caption", "complete", "measure", "reproduce", "show",
+    "study", "bench",
 )  # fmt: skip
 
 

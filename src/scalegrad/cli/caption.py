@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -95,7 +94,7 @@ def train(
     from dataclasses import replace
 
     from scalegrad.integrations.objective import Objective
-    from scalegrad.lab.captioning import SCALES, caption_experiment, run_scenes, summary
+    from scalegrad.lab.captioning import SCALES, caption_experiment, run_scenes, summary, trainings_at_a_time
     from scalegrad.runs import check_writable_folder, write_json
     from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES
     from scalegrad.tasks.captioning.problems import Problems
@@ -119,7 +118,7 @@ def train(
             recipe = replace(PAPER, epochs=epochs) if epochs else PAPER
             runs = caption_experiment(splits, recipe, out, objectives, range(seeds), overwrite=overwrite, told=told)
         else:
-            at_a_time = parallel or _at_a_time(len(objectives) * seeds)
+            at_a_time = parallel or trainings_at_a_time(len(objectives) * seeds)
             options: dict[str, Any] = {"epochs": epochs, "overwrite": overwrite, "told": told}
             runs = run_scenes(scale, out, objectives, seeds, at_a_time, **options)
     write_json(out / "captions.json", {"runs": summary(runs), "left_out": problems.as_dict()})
@@ -206,36 +205,25 @@ def caption(
     _report_problems(problems)
 
 
-def _at_a_time(runs: int) -> int:
-    """All of a few trainings side by side on a CPU: threads of one training would mostly wait for each other."""
-    import torch
-
-    return 1 if torch.accelerator.is_available() else min(runs, 2 * (os.cpu_count() or 1))
-
-
 def _splits(
     files: Mapping[str, Path], features: Path | None, images: Path | None, extractor: str, problems: Problems,
     cache: Path, visual_genome: bool, told: Told | None,
 ) -> Splits:  # fmt: skip
     """The user's own paragraphs and features."""
-    from scalegrad.tasks.captioning.dataset import examples_of
-    from scalegrad.tasks.captioning.experiment import Splits
+    from scalegrad.tasks.captioning.experiment import file_splits
     from scalegrad.tasks.captioning.extraction import features_of
     from scalegrad.tasks.captioning.features import open_features
-    from scalegrad.tasks.captioning.paragraphs import check_disjoint, check_sizes, file_hash, read_coco
 
     if (features is None) == (images is None):
         raise ValueError("give --features PATH or --images FOLDER: a captioner sees images through region features")
-    items = {name: read_coco(path, problems) for name, path in files.items()}
-    if visual_genome:
-        check_sizes({"train": items["train"], "val": items["valid"], "test": items["test"]})
-    else:
-        check_disjoint({name: {item.image_id for item in found} for name, found in items.items()})
-    regions = features_of(images, extractor, cache, problems, told) if images else open_features(features or "")
-    examples = {name: examples_of(found, regions, problems) for name, found in items.items()}
-    about = {"name": files["test"].name, **{name: file_hash(path) for name, path in files.items()}}
-    about["regions"] = f"{images} by {extractor}" if images else str(features)
-    return Splits(**examples, regions_from="" if features else extractor, about=about)
+    return file_splits(
+        files,
+        lambda: features_of(images, extractor, cache, problems, told) if images else open_features(features or ""),
+        f"{images} by {extractor}" if images else str(features),
+        "" if features else extractor,
+        problems=problems,
+        published=visual_genome,
+    )
 
 
 def _load(name: str) -> tuple[Any, Any]:
@@ -302,7 +290,8 @@ def _pictures(names: Sequence[str], corpus: str, images: Path | None) -> dict[st
 
 
 def _print_figures(found: Mapping[str, Mapping[str, float]], corpus: str) -> None:
-    from scalegrad.report.captioning import FIGURES, paper_systems
+    from scalegrad.report.beside_paper import paper_systems
+    from scalegrad.report.captioning import FIGURES
     from scalegrad.report.comparison import Comparison, System
     from scalegrad.report.comparison.terminal import print_table
 

@@ -1,142 +1,140 @@
-"""`scalegrad reproduce NAME`: a table or figure of the paper, computed here."""
+"""`scalegrad reproduce NAME…`: tables and figures of the paper, computed here and set beside what it prints."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad.report.figure import check_picture_path, save_figure
+from scalegrad._extras import MissingExtra, need
+from scalegrad.cli.progress import bars, quiet_transformers
+from scalegrad.runs.atomic import plain
 
-if TYPE_CHECKING:
-    from scalegrad.report.gradients import GradientCurves
-    from scalegrad.report.novel_set import NovelSet
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Experiments (see --list), or all.")]
+ListThem = Annotated[bool, typer.Option("--list", help="List the experiments and what of the paper they show.")]
+Scale = Annotated[str, typer.Option(help="smoke: seconds, on a CPU. gpu: minutes, on one. paper: as the paper did it.")]
+Out = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Where runs and results go (default: reproduction/SCALE).")
+]
+Seeds = Annotated[int | None, typer.Option(help="Runs of each model, in place of the scale's own number.")]
+Model = Annotated[str | None, typer.Option(help="In place of the scale's own: a hub name, a folder or a .gguf file.")]
+Ptb = Annotated[Path | None, typer.Option("--ptb", metavar="PATH", help="The Penn Treebank's test text.")]
+Imdb = Annotated[Path | None, typer.Option("--imdb", metavar="PATH", help="IMDB reviews: a folder, .jsonl or .csv.")]
+Data = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=PATH", help="Another corpus that cannot be shipped (see --list).")
+]
+Devices = Annotated[
+    str | None, typer.Option(metavar="LIST", help="GPUs, a process each: 0,1; 0,0,0 shares one between three.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")]
 
-app = typer.Typer(help="A table or figure of the paper by name, computed on this machine.", no_args_is_help=True)
 
-Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it as well: .png, .svg or .pdf.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")]
-
-
-@app.command()
-def gradients(
-    gamma: Annotated[float, typer.Option(help="ScaleGrad's γ, in (0, 1]; smaller pushes harder.")] = 0.2,
-    alpha: Annotated[float, typer.Option(help="Unlikelihood's α, from 0.")] = 1.0,
+def command(
+    names: Names = None,
+    list_them: ListThem = False,
+    scale: Scale = "smoke",
     out: Out = None,
+    seeds: Seeds = None,
+    model: Model = None,
+    ptb: Ptb = None,
+    imdb: Imdb = None,
+    data: Data = None,
+    devices: Devices = None,
     as_json: AsJson = False,
 ) -> None:
-    """How hard MLE, ScaleGrad and unlikelihood push a token, by its kind and its probability.
+    """Do parts of the paper again: this machine's figures beside the paper's, as tables, Markdown and one HTML page.
 
-    The paper's gradient figure for two tokens, one novel, and unlikelihood beside it:
-    where its factor 1 − αR turns negative, and what that does to the target.
+    Experiments share their trained models. Stopped at any moment, the same command goes on where it was.
 
-    Example: scalegrad reproduce gradients --gamma 0.2 --out gradients.png
+    Example: scalegrad reproduce wikitext decoding --scale gpu --out reproduction
     """
-    from scalegrad.report.gradients import draw_gradients, gradient_curves
+    if list_them:
+        _print_list(as_json)
+        return
+    if not names:
+        raise ValueError("name an experiment (scalegrad reproduce --list shows them), or all")
+    for module, extra in (("transformers", "train"), ("jinja2", "report"), ("matplotlib", "report")):
+        need(module, extra=extra)  # before the work, not after it
+    quiet_transformers()
+    from scalegrad.lab.reproduction import NotGiven, Setup
+    from scalegrad.lab.reproduction.catalogue import find, reproduce
+    from scalegrad.report.reproduction.terminal import print_reproduction
 
-    if out is not None:
-        check_picture_path(out)
-    curves = gradient_curves(gamma, alpha)
-    if out is not None:
-        save_figure(draw_gradients(curves), out)
+    chosen = find(names)
+    folder = out or Path("reproduction") / scale
+    given = _data(data or [], ptb=ptb, imdb=imdb)
+    setup = Setup(scale, folder, model, seeds, given, _devices(devices))
+    found, left_out, failed = [], list[str](), list[str]()
+    for place, experiment in enumerate(chosen):
+        try:
+            with bars() as told:
+                if told and len(chosen) > 1:
+                    told("experiments", place, len(chosen))
+                found.append(reproduce(experiment, replace(setup, progress=told)))
+        except (ValueError, OSError, MissingExtra) as mistake:
+            if len(chosen) == 1:
+                raise
+            asked = experiment.name in names or not isinstance(mistake, NotGiven)
+            (failed if asked else left_out).append(f"{experiment.name}: {mistake}")
+        else:
+            if not as_json:
+                print_reproduction(found[-1], Console())
     if as_json:
-        print(json.dumps(asdict(curves), indent=2))
-    else:
-        _print_gradients(curves, Console())
-        _say_where(out, "gradients.png")
+        print(json.dumps(plain([one.as_dict() for one in found]), ensure_ascii=False, indent=2))
+    elif found:
+        print(f"All of it on one page: {folder / 'report.html'}")
+    for sentence in (*(f"left out: {one}" for one in left_out), *(f"scalegrad: {one}" for one in failed)):
+        print(sentence, file=sys.stderr)
+    if failed:
+        raise typer.Exit(2)
 
 
-@app.command("novel-set")
-def novel_set(
-    sentence: Annotated[str, typer.Argument(help="What the model learns to predict, in quotation marks.")],
-    tokenizer: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="A saved tokenizer: its tokens in place of words.")
-    ] = None,
-    window: Annotated[int | None, typer.Option(help="Count as seen only the previous so many tokens.")] = None,
-    out: Out = None,
-    as_json: AsJson = False,
-) -> None:
-    """How the novel set shrinks along a sentence you type.
+def _data(given: list[str], **named: Path | None) -> dict[str, str]:
+    """Corpora by name: --data NAME=PATH, and those with an option of their own."""
+    from scalegrad.lab.reproduction.catalogue import DATA
 
-    Without a tokenizer the vocabulary is the sentence's own words, punctuation apart.
+    found = {name: str(path) for name, path in named.items() if path is not None}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not (equals and path) or name not in DATA or name in found:
+            raise ValueError(f"--data must be NAME=PATH, each name once, one of {', '.join(DATA)}; not {text!r}")
+        found[name] = path
+    return found
 
-    Example: scalegrad reproduce novel-set "people who are interested in text" --out novel-set.png
-    """
-    from scalegrad.report import novel_set as report
 
-    if out is not None:
-        check_picture_path(out)
-    if tokenizer is None:
-        result = report.novel_set(report.split_words(sentence), window)
-    else:
-        result = report.novel_set_of_tokens(sentence, tokenizer, window)
-    if out is not None:
-        save_figure(report.draw_novel_set(result), out)
+def _devices(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _print_list(as_json: bool) -> None:
+    from scalegrad.lab.reproduction.catalogue import DATA, EXPERIMENTS, TAKES, TIMES
+    from scalegrad.report.reproduction import where
+
     if as_json:
-        print(json.dumps(asdict(result), indent=2, ensure_ascii=False))
-    else:
-        _print_novel_set(result, Console(), ids=tokenizer is not None)
-        _say_where(out, "novel-set.png")
-
-
-def _print_gradients(curves: GradientCurves, console: Console) -> None:
-    table = Table(title=f"Gradient norm |∂L/∂o| of a token, ScaleGrad γ = {curves.gamma:g}", title_justify="left")
-    for name in ("p", *curves.scale_grad, "MLE T", "MLE NT"):
-        table.add_column(name, justify="right")
-    for i in range(9, len(curves.p), 20):  # .1, .3, .5, .7, .9
-        values = [*curves.scale_grad.values(), *curves.mle.values()]
-        table.add_row(f"{curves.p[i]:.1f}", *(f"{line[i]:.4f}" for line in values))
+        told = [
+            {"name": e.name, "title": e.title, "shows": list(e.shows), "takes": TAKES[e.name]._asdict()}
+            for e in EXPERIMENTS
+        ]
+        print(json.dumps({"experiments": told, "data": DATA}, ensure_ascii=False, indent=2))
+        return
+    console = Console()
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("name", "what it is", "in the paper"):
+        table.add_column(name, no_wrap=name == "name")
+    for name in ("smoke", "gpu", "paper"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for e in EXPERIMENTS:
+        table.add_row(e.name, e.title, where(e.shows), *TAKES[e.name])
     console.print(table)
-    console.print("T target, NT not; N novel, NN not: two tokens, one of them novel.\n")
-
-    table = Table(title=f"Unlikelihood α = {curves.alpha:g} at the target, p_k rising", title_justify="left")
-    for name in ("p_neg", "gradient norm", "change of p_k / step"):
-        table.add_column(name, justify="right")
-    for at in curves.at_target:
-        norm, change = (f"{line[0]:.4f} to {line[-1]:.4f}" for line in (at.norm, at.p_change))
-        table.add_row(f"{at.p_negative:.4g}", norm, change)
-    console.print(table)
-    for line in _unlikelihood_sentences(curves):
-        console.print(line, highlight=False)
-
-
-def _unlikelihood_sentences(curves: GradientCurves) -> list[str]:
-    from scalegrad.report.gradients import PLACES
-
-    effect = "raises p_k everywhere" if curves.step_always_raises else "does not raise p_k everywhere"
-    tried = f"A small descent step on the logits {effect} ({PLACES} × {PLACES} places tried)."
-    if curves.turns_negative_at is None:
-        return ["With α = 0 the factor 1 − αR is 1: this is MLE.", tried]
-    expected = 1 / (curves.alpha + 1)
-    return [
-        f"The factor 1 − αR turns negative at p_neg = {curves.turns_negative_at:.6g} (1/(α + 1) = {expected:.6g}).",
-        "Above it the norm at the target grows with p_k, from which the paper infers that training lowers p_k.",
-        tried,
-    ]
-
-
-def _print_novel_set(result: NovelSet, console: Console, *, ids: bool) -> None:
-    from scalegrad.report.novel_set import shown
-
-    kind = "tokens" if ids else "words"
-    limit = "" if result.window is None else f", seen = the previous {result.window}"
-    table = Table(title=f"The novel set over {result.vocab:,} {kind}{limit}", title_justify="left")
-    for name, side in (("step", "right"), ("target", "left"), *([("id", "right")] if ids else [])):
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
-    for name in ("is novel", "seen", "novel"):
-        table.add_column(name, justify="right")
-    for t, step in enumerate(result.steps, start=1):
-        identity = [f"{step.target_id}"] if ids else []
-        sizes = (f"{step.n_seen:,}", f"{step.n_novel:,}")
-        table.add_row(f"{t}", Text(shown(step.target)), *identity, "yes" if step.is_novel else "no", *sizes)
-    console.print(table)
-
-
-def _say_where(out: Path | None, example: str) -> None:
-    print(f"Drawn in {out}" if out is not None else f"Draw it: --out {example}")
+    console.print(Text(TIMES, style="dim"))
+    console.print(
+        Text(f"--data NAME=PATH brings {'; '.join(f'{name}: {what}' for name, what in DATA.items())}.", "dim")
+    )

@@ -9,7 +9,7 @@
 """
 
 from scalegrad.data.blocks import completion_blocks, encode_corpus, language_modelling_chunks
-from scalegrad.data.corpora import imdb, ptb
+from scalegrad.data.corpora import imdb, imdb_reviews, ptb
 from scalegrad.data.embedded import gpt2_tokenizer, scitldr, wikitext2, wikitext103
 from scalegrad.data.pairs import Pair, read_pairs
 from scalegrad.data.readers import read_texts
@@ -21,6 +21,7 @@ __all__ = [
     "encode_corpus",
     "gpt2_tokenizer",
     "imdb",
+    "imdb_reviews",
     "language_modelling_chunks",
     "ptb",
     "read_pairs",

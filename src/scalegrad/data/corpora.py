@@ -8,6 +8,7 @@ its 500 reviews were drawn without a seed.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,14 +49,30 @@ def imdb(path: str | Path, reviews: int = 500, seed: int = 0, field: str | None 
     """
     path = Path(path)
     if path.is_dir():
-        # Bag-of-words and URL lists of the distributed folder lie outside pos/, neg/ and unsup/.
-        files = sorted(file for file in path.rglob("*_*.txt") if file.stem.replace("_", "").isdigit())
-        if not files:
-            raise ValueError(f"{path} holds no reviews; expected files such as pos/0_9.txt")
-        drawn = [next(read_texts(file, separator="file")) for file in _draw(files, reviews, seed, path)]
+        drawn = [next(read_texts(file, separator="file")) for file in _draw(_files(path), reviews, seed, path)]
     else:
         drawn = _draw(list(read_texts(path, field)), reviews, seed, path)
-    return "".join(" ".join(text.replace("<br />", " ").split()) + "\n" for text in drawn)
+    return "".join(f"{_one_line(text)}\n" for text in drawn)
+
+
+def imdb_reviews(path: str | Path, field: str | None = None) -> Iterator[str]:
+    """Every review that `imdb` would draw from, in one line each."""
+    path = Path(path)
+    files = _files(path) if path.is_dir() else []
+    texts = (next(read_texts(file, separator="file")) for file in files) if files else read_texts(path, field)
+    return map(_one_line, texts)
+
+
+def _files(folder: Path) -> list[Path]:
+    """Bag-of-words and URL lists of the distributed folder lie outside pos/, neg/ and unsup/."""
+    files = sorted(file for file in folder.rglob("*_*.txt") if file.stem.replace("_", "").isdigit())
+    if not files:
+        raise ValueError(f"{folder} holds no reviews; expected files such as pos/0_9.txt")
+    return files
+
+
+def _one_line(review: str) -> str:
+    return " ".join(review.replace("<br />", " ").split())
 
 
 def _draw(population: list[_Item], count: int, seed: int, path: Path) -> list[_Item]:

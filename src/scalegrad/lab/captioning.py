@@ -23,6 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from scalegrad.integrations.objective import Objective
 from scalegrad.report.captioning import CaptionRun
 from scalegrad.runs import Run, replacing, write_json
@@ -53,10 +55,14 @@ def caption_experiment(
     objectives: Sequence[Objective] = PAPER_OBJECTIVES,
     seeds: Sequence[int] = (0,),
     *,
+    betas: Callable[[Objective], Mapping[str, Sequence[float]]] = lambda objective: {},
     overwrite: bool = False,
     told: Told | None = None,
 ) -> list[CaptionRun]:
-    """Train and score every objective with every seed, one after another, in FOLDER/OBJECTIVE-SEED."""
+    """Train and score every objective with every seed, one after another, in FOLDER/OBJECTIVE-SEED.
+
+    `betas(objective)`: as for `evaluate_captioner`.
+    """
     runs = []
     for seed in seeds:
         for objective in objectives:
@@ -66,6 +72,7 @@ def caption_experiment(
                 recipe,
                 run_path(folder, objective, seed),
                 seed=seed,
+                betas=betas(objective),
                 overwrite=overwrite,
                 told=told,
                 callbacks=[training_progress(told, f"training {objective.label}, seed {seed}")] if told else [],
@@ -169,6 +176,11 @@ def run_scenes(
     threads = str(max(1, (os.cpu_count() or 1) // max(parallel, 1)))
     _run_all(commands, parallel, {**os.environ, "OMP_NUM_THREADS": threads}, watch)
     return [read_run(run) for run in runs]
+
+
+def trainings_at_a_time(runs: int) -> int:
+    """All of a few trainings side by side on a CPU: threads of one training would mostly wait for each other."""
+    return 1 if torch.accelerator.is_available() else min(runs, 2 * (os.cpu_count() or 1))
 
 
 def scene_record(sizes: Mapping[str, int], recipe: Recipe, objective: Objective, seed: int) -> dict[str, Any]:

@@ -1,46 +1,67 @@
-"""The summarisation experiment: every objective and several seeds side by side on one GPU, to one JSON file.
+"""The summarisation experiment: every objective and several seeds on one corpus, to one JSON file.
 
-    python -m scalegrad.lab.summarization abstracts --out FOLDER
-    python -m scalegrad.lab.summarization news --model FOLDER_OR_GGUF --pairs FILE --test FILE --out FOLDER
-    python -m scalegrad.lab.summarization_scores FOLDER/abstracts.json --out docs/results
-
-The first trains BertSum on the embedded SciTLDR; the second fine-tunes a causal LM on news that the user has. Each run
-is a process of its own, for one of these models alone leaves a GPU idle most of the time. What was chosen on the
-validation set, and how, is in the file, with every summary of the test set.
+A `Plan` says what is trained and how it is decoded; `run_plan` does what is not done yet and gives all of it: what was
+chosen on the validation set, and how, and every summary of the test set. From there `lab.summarization_scores` makes
+figures, and `lab.reproduction.summaries` tables. On a GPU each run is a process of its own, for one of these models
+alone leaves it idle most of the time.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
-import shutil
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scalegrad.data.pairs import read_pairs
 from scalegrad.integrations.objective import Objective
 from scalegrad.runs import Run, samples_name
-from scalegrad.runs.atomic import write_json, write_lines
+from scalegrad.runs.atomic import plain, write_json
 from scalegrad.runs.environment import environment
 from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
-from scalegrad.tasks.summarization.models import load_summarizer
-from scalegrad.tasks.summarization.recipes import Recipe, abstracts, finetune, small
-from scalegrad.tasks.summarization.selection import ALPHAS, GAMMAS, best
+from scalegrad.tasks.summarization.selection import best
 from scalegrad.tasks.summarization.training import Task, folder_name, train, train_selector
 from scalegrad.tasks.summarization.writing import STOCHASTIC
+from scalegrad.tasks.training import training_progress
 
 CORPUS = "test"
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is trained on a corpus, and how its test set is decoded.
+
+    `tasks`: one for each seed. With the first seed all `objectives` are trained, with the others MLE and, of each
+    objective with a strength, the one that the first seed's validation scores choose. β is chosen by `choose`
+    validation pairs, but for objectives in `betas`. `limit`: so many test pairs. `processes`: runs at a time.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    objectives: tuple[str, ...]
+    how: Evaluation
+    choose: int
+    betas: Mapping[str, float] = field(default_factory=dict)
+    limit: int | None = None
+    processes: int = 1
+
+    def settings(self) -> dict[str, Any]:
+        """What decides the figures, for the experiment's file; results of other settings are not mixed with these."""
+        first = self.tasks[0]
+        named = {"model": first.model, "recipe": first.recipe.record(), "objectives": self.objectives}
+        decoding = {"betas": self.betas, "choose": self.choose, "limit": self.limit}
+        return dict(plain({**named, **decoding, "seeds": len(self.tasks)}))
 
 
 @dataclass(frozen=True)
 class Job:
-    """One process: train an objective with a seed, choose β, decode and score the test set.
+    """One run: train an objective with a seed, choose β, decode and score the test set.
 
     MLE is decoded by the paper's stochastic strategies, too.
     """
@@ -54,31 +75,37 @@ class Job:
     limit: int | None  # test pairs
 
 
-def abstracts_task(encoder: str, seed: int, quick: bool = False, limit: int | None = None) -> Task:
-    """BertSum on SciTLDR; `quick` is the small recipe, to see that all runs."""
-    recipe = small(seed) if quick else abstracts(seed)
-    return Task(encoder, "scitldr", _quiet(recipe), limit)
+def run_plan(plan: Plan, folder: Path, progress: Progress | None = None) -> dict[str, Any]:
+    """What is in `folder`/NAME.json once every run of the plan is; runs lie in `folder`/NAME.
+
+    What is done is not done again: stopped at any moment, the same call goes on. With several processes a failure ends
+    no other run; they are kept, and ValueError names those that failed.
+    """
+    ledger = Ledger.open(folder / f"{plan.name}.json", plan)
+    first = [(objective, 0) for objective in plan.objectives]
+    ledger.run(plan, folder / plan.name, first, progress)
+    chosen = choose_strengths(ledger.results)
+    objectives = [str(Objective.parse(one)) for one in plan.objectives if one == "mle"]
+    objectives += [f"{name}={choice['strength']}" for name, choice in chosen.items()]
+    others = [(objective, seed) for objective in objectives for seed in range(1, len(plan.tasks))]
+    ledger.run(plan, folder / plan.name, others, progress)
+    return ledger.as_dict()
 
 
-def news_task(model: str, data: str, seed: int, quick: bool = False) -> Task:
-    """A causal LM on news: articles of 640 tokens, two epochs, 16 pairs a step."""
-    recipe = finetune(seed)
-    writer = replace(recipe.writer, epochs=2, batch_size=16, accumulation=1, learning_rate=5e-5, evaluate_every=28)
-    if quick:
-        writer = replace(writer, epochs=None, max_steps=2, batch_size=2, evaluate_every=1)
-    room = 96 if quick else 640
-    return Task(model, data, _quiet(replace(recipe, writer=writer, source_tokens=room, max_new_tokens=110)))
-
-
-def run_job(job: Job) -> dict[str, Any]:
+def run_job(job: Job, progress: Progress | None = None) -> dict[str, Any]:
     """Train and evaluate; what came out, with the summaries."""
-    warnings.simplefilter("ignore")  # every process would tell of the same cuts
     began = time.perf_counter()
-    (fitted,) = train(job.task, [job.objective], job.out)
+
+    def callbacks(stage: str) -> list[Any]:
+        return [training_progress(progress, f"training {stage}, seed {job.seed}")] if progress else []
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*cut there")  # every run would tell; the figures' notes do
+        (fitted,) = train(job.task, [job.objective], job.out, callbacks=callbacks)
     run = Run.open(Path(job.out) / folder_name(Objective.parse(job.objective)))
     test = job.task.pairs("test")[: job.limit]
     how = replace(job.how, strategies=STOCHASTIC if job.objective == "mle" else ())
-    figures = evaluate_run(run, CORPUS, job.task.pairs("validation")[: job.choose], test, how)
+    figures = evaluate_run(run, CORPUS, job.task.pairs("validation")[: job.choose], test, how, progress)
     return {
         "objective": job.objective,
         "seed": job.seed,
@@ -91,23 +118,23 @@ def run_job(job: Job) -> dict[str, Any]:
     }
 
 
-def validation_score(result: dict[str, Any]) -> float:
-    """What α and γ are chosen by: the mean ROUGE of the validation set at the run's own best β."""
-    return float(max(result["evaluation"]["length_normalisation"]["validation_scores"].values()))
-
-
 def choose_strengths(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """For each objective with a strength: the one with the highest validation score, and all scores."""
+    """For each objective with a strength: the one with the highest validation score, and all scores.
+
+    The score is the mean ROUGE of the validation set at the run's own best β; of the first seed, where all are tried.
+    Where a β was given and there are no scores, there is one strength and nothing to choose.
+    """
     chosen: dict[str, Any] = {}
     for name in ("ul", "sg"):
         scores = {}
         for result in results:
             objective = Objective.parse(result["objective"])
-            if objective.name == name and isinstance(objective.strength, float):
-                scores[objective.strength] = validation_score(result)
+            if result["seed"] == 0 and objective.name == name and isinstance(objective.strength, float):
+                found = result["evaluation"]["length_normalisation"].get("validation_scores", {})
+                scores[objective.strength] = float(max(found.values())) if found else float("nan")
         if scores:
-            choice = best(scores)
-            chosen[name] = {"strength": choice.value, "validation_scores": {str(k): v for k, v in scores.items()}}
+            kept = {str(strength): score for strength, score in scores.items() if score == score}
+            chosen[name] = {"strength": best(scores).value, "validation_scores": kept}
     return chosen
 
 
@@ -117,147 +144,87 @@ class Ledger:
 
     path: Path
     about: dict[str, Any]
+    earlier: float = 0.0  # seconds of the starts before this one
     began: float = field(default_factory=time.perf_counter)
     results: list[dict[str, Any]] = field(default_factory=list)
     failed: list[dict[str, Any]] = field(default_factory=list)
 
-    def run(self, pool: ProcessPoolExecutor, jobs: Sequence[Job]) -> None:
-        """Run the jobs, as many at a time as the pool has processes; a failure is noted and does not end the others."""
+    @classmethod
+    def open(cls, path: Path, plan: Plan) -> Ledger:
+        """The plan's file: what it holds already, or a new one. Results of other settings raise ValueError."""
+        settings = plan.settings()
+        if not path.exists():
+            return cls(path, {"experiment": plan.name, "settings": settings, "environment": environment()})
+        held = json.loads(path.read_text(encoding="utf-8"))
+        for key, wanted in settings.items():
+            may_differ = key in ("seeds", "objectives") or (key == "model" and Path(wanted).exists())  # a path: whose?
+            if not may_differ and held["settings"].get(key, wanted) != wanted:
+                raise ValueError(f"{path} holds the results of other settings (its {key} is another): name another out")
+        about = {key: held[key] for key in ("experiment", "settings", "environment", "test") if key in held}
+        return cls(path, about, held["seconds"], results=held["results"])
+
+    def run(
+        self, plan: Plan, folder: Path, wanted: Sequence[tuple[str, int]], progress: Progress | None = None
+    ) -> None:
+        """Run what of (objective, seed) is not there yet."""
+        there = {(result["objective"], result["seed"]) for result in self.results}
+        jobs = [_job(plan, folder, *one) for one in wanted if one not in there]
+        if not jobs:
+            return
+        self.about["test"] = [pair.id for pair in plan.tasks[0].pairs("test")[: plan.limit]]
+        if plan.processes > 1:
+            seeds = sorted({job.seed for job in jobs})
+            with ProcessPoolExecutor(plan.processes, multiprocessing.get_context("spawn"), _hush) as pool:
+                if plan.tasks[0].recipe.selector is not None:  # once a seed, for all its objectives
+                    tasks, folders = [plan.tasks[seed] for seed in seeds], [str(folder / str(seed)) for seed in seeds]
+                    list(pool.map(train_selector, tasks, folders))
+                self.run_in(pool, jobs, progress)
+        else:
+            for job in jobs:
+                self.keep(run_job(job, progress))
+
+    def run_in(self, pool: ProcessPoolExecutor, jobs: Sequence[Job], progress: Progress | None = None) -> None:
+        """As many jobs at a time as the pool has processes; a failure ends no other, and is told in the end."""
         waiting = {pool.submit(run_job, job): job for job in jobs}
-        for finished in as_completed(waiting):
+        for done, finished in enumerate(as_completed(waiting), start=1):
             job = waiting[finished]
             try:
-                self.results.append(finished.result())
+                self.keep(finished.result())
             except Exception as error:
                 self.failed.append({"objective": job.objective, "seed": job.seed, "error": repr(error)})
-            self.write()
+                self.write()
+            if progress:
+                progress("runs", done, len(jobs))
+        if self.failed:
+            named = "; ".join(f"{one['objective']} seed {one['seed']}: {one['error']}" for one in self.failed)
+            raise ValueError(f"{len(self.failed)} of {len(jobs)} runs failed, the others are kept ({named})")
+
+    def keep(self, result: dict[str, Any]) -> None:
+        """Add a run's results."""
+        self.results.append(result)
+        self.results.sort(key=lambda result: (result["seed"], result["objective"]))
+        self.write()
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        seconds = self.earlier + time.perf_counter() - self.began
+        found = {"chosen": choose_strengths(self.results), "results": self.results, "failed": self.failed}
+        return {**self.about, "seconds": round(seconds, 1), **found}
 
     def write(self) -> None:
         """The file as it stands."""
-        self.results.sort(key=lambda result: (result["seed"], result["objective"]))
-        seconds = round(time.perf_counter() - self.began, 1)
-        found = {"chosen": choose_strengths(self.results), "results": self.results, "failed": self.failed}
-        write_json(self.path, {**self.about, "seconds": seconds, **found})
+        write_json(self.path, self.as_dict())
 
 
-def run_abstracts(arguments: argparse.Namespace, ledger: Ledger) -> None:
-    """Grid with the first seed, then the other seeds with what it chose."""
-    seeds = range(arguments.seeds)
-    how = _how(arguments, abstracts_task(arguments.encoder, 0, arguments.quick).recipe)
-    tasks = {seed: abstracts_task(arguments.encoder, seed, arguments.quick, arguments.limit) for seed in seeds}
-    folders = {seed: f"{_work(arguments)}/{seed}" for seed in seeds}
-    ledger.about["test"] = [pair.id for pair in tasks[0].pairs("test")[: arguments.limit]]
-
-    def job(objective: str, seed: int) -> Job:
-        return Job(tasks[seed], objective, seed, folders[seed], how, arguments.choose, arguments.limit)
-
-    grid = ["mle", *(f"ul={alpha}" for alpha in ALPHAS), *(f"sg={gamma}" for gamma in GAMMAS)]
-    with _pool(arguments.processes) as pool:
-        list(pool.map(train_selector, tasks.values(), folders.values()))
-        ledger.run(pool, [job(objective, 0) for objective in grid])
-        chosen = choose_strengths(ledger.results)
-        objectives = ["mle", *(f"{name}={choice['strength']}" for name, choice in chosen.items())]
-        ledger.run(pool, [job(objective, seed) for objective in objectives for seed in seeds if seed])
+def _job(plan: Plan, folder: Path, objective: str, seed: int) -> Job:
+    how = replace(plan.how, betas=(plan.betas[objective],)) if objective in plan.betas else plan.how
+    return Job(plan.tasks[seed], objective, seed, str(folder / str(seed)), how, plan.choose, plan.limit)
 
 
-def run_news(arguments: argparse.Namespace, ledger: Ledger) -> None:
-    """Each objective once: the pairs are split into training and validation, the test file is the test set."""
-    work, model = _work(arguments), arguments.model
-    _split_news(arguments.pairs, arguments.test, f"{work}/data", arguments.validation, arguments.limit)
-    if Path(model).suffix == ".gguf":  # unpacked once for all processes
-        for part in load_summarizer(model, "cpu", "float32"):
-            part.save_pretrained(f"{work}/model")
-        model = f"{work}/model"
-    task = news_task(model, f"{work}/data", 0, arguments.quick)
-    how = _how(arguments, task.recipe)
-    ledger.about["test"] = [pair.id for pair in task.pairs("test")]
-    objectives = arguments.objectives.split(",")
-    with _pool(arguments.processes) as pool:
-        ledger.run(pool, [Job(task, one, 0, f"{work}/0", how, arguments.choose, None) for one in objectives])
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command line; JSON to OUT/abstracts.json or OUT/news.json."""
-    arguments = _parser().parse_args(argv)
-    settings = {key: value for key, value in vars(arguments).items() if key not in ("out", "work")}
-    about = {"experiment": arguments.experiment, "settings": settings, "environment": environment()}
-    Path(arguments.out).mkdir(parents=True, exist_ok=True)
-    ledger = Ledger(Path(arguments.out) / f"{arguments.experiment}.json", about)
-    (run_abstracts if arguments.experiment == "abstracts" else run_news)(arguments, ledger)
-    if not ledger.failed:  # after a failure, the same command goes on from what is done
-        shutil.rmtree(_work(arguments), ignore_errors=True)  # gigabytes of weights
-    told = {"out": str(ledger.path), "runs": len(ledger.results), "failed": ledger.failed}
-    print(json.dumps({**told, "chosen": choose_strengths(ledger.results)}))
-    if ledger.failed:
-        raise SystemExit(1)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m scalegrad.lab.summarization", description=__doc__.split("\n")[0])
-    verbs = parser.add_subparsers(dest="experiment", required=True)
-    for name in ("abstracts", "news"):
-        verb = verbs.add_parser(name)
-        verb.add_argument("--out", required=True, help="folder of the JSON file")
-        verb.add_argument(
-            "--work", help="folder of the runs, removed if none fails, fast if it can be (default: in OUT)"
-        )
-        verb.add_argument("--processes", type=int, default=7, help="runs at a time")
-        verb.add_argument("--batch", type=int, default=128 if name == "abstracts" else 96, help="articles at a time")
-        verb.add_argument("--dtype", default="auto", help="of decoding: auto, float32, bfloat16")
-        verb.add_argument("--choose", type=int, default=200 if name == "abstracts" else 50, help="pairs β is chosen by")
-        verb.add_argument("--limit", type=int, help="pairs to train and test on (default: all)")
-        verb.add_argument("--quick", action="store_true", help="a few steps, to see that all runs")
-        if name == "abstracts":
-            verb.add_argument("--encoder", default="minilm", help="a BERT: minilm, a name or a folder")
-            verb.add_argument("--seeds", type=int, default=3)
-        else:
-            verb.add_argument("--model", required=True, help="a folder, a name, or a .gguf file")
-            verb.add_argument(
-                "--pairs", required=True, help="file of pairs to train on; the last ones are for choosing"
-            )
-            verb.add_argument("--test", required=True, help="file of pairs to test on")
-            verb.add_argument("--validation", type=int, default=100, help="pairs kept out of training")
-            verb.add_argument("--objectives", default="mle,ul=0.5,sg=0.8,sg=0.5,sg=0.2", help="by commas")
-    return parser
-
-
-def _work(arguments: argparse.Namespace) -> Path:
-    return Path(arguments.work or arguments.out) / f"{arguments.experiment}-runs"
-
-
-def _how(arguments: argparse.Namespace, recipe: Recipe) -> Evaluation:
-    least, most = (2, 8) if arguments.quick else (recipe.min_new_tokens, recipe.max_new_tokens)
-    return Evaluation(
-        min_new_tokens=least, max_new_tokens=most, mover=False, batch=arguments.batch, dtype=arguments.dtype
-    )
-
-
-def _quiet(recipe: Recipe) -> Recipe:
-    selector = recipe.selector and replace(recipe.selector, trackers=())
-    return replace(recipe, selector=selector, writer=replace(recipe.writer, trackers=()))
-
-
-def _pool(processes: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
+def _hush() -> None:
+    """In every process: each would tell of the same cuts."""
+    warnings.simplefilter("ignore")
 
 
 def _texts(run: Run, name: str) -> list[str]:
     return [record["continuation"] for record in run.load(f"samples/{samples_name(CORPUS, name)}")]
-
-
-def _split_news(pairs: str, test: str, folder: str, validation: int, limit: int | None) -> None:
-    """A folder of splits: the last `validation` pairs of a file to choose by, the others to train on."""
-    found, held = read_pairs(pairs), read_pairs(test)
-    if validation < 1:
-        raise ValueError(f"validation must be at least 1 pair, to choose by, not {validation}")
-    if len(found) <= validation:
-        raise ValueError(f"pairs: {pairs} has {len(found)} pairs, and {validation} of them are for validation")
-    parts = {"train": found[:-validation][:limit], "validation": found[-validation:], "test": held[:limit]}
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, kept in parts.items():
-        records = [{"id": p.id, "source": list(p.source), "references": list(p.references)} for p in kept]
-        write_lines(Path(folder) / f"{name}.jsonl", records)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scalegrad.integrations.objective import Objective
+from scalegrad.report.beside_paper import paper_systems
 from scalegrad.report.comparison import Comparison, Sample, System, merge_seeds
-from scalegrad.report.paper import TABLES
 
 PLAIN, BLOCKED = "greedy", "3-block"
 FIGURES = ("cider", "bleu", "rep_1", "rep_2", "rep_3", "words")
@@ -114,12 +114,3 @@ def _system(run: CaptionRun, name: str, kind: str, pictures: Mapping[str, str]) 
     samples = [Sample(image, text, pictures.get(image, "")) for image, text in texts.items()]
     log, made = (run.log, run.made) if kind == "trained" else ((), {})
     return System(label, figures, kind, run.objective.name, strength, samples=samples, log=log, made=made)
-
-
-def paper_systems(*tables: str) -> list[System]:
-    """The rows of the paper's tables, those of one label joined."""
-    rows: dict[str, dict[str, float]] = {}
-    for table in tables:
-        for label, figures in TABLES[table].rows.items():
-            rows.setdefault(label, {}).update(figures)
-    return [System(f"paper: {label}", figures, "paper") for label, figures in rows.items()]

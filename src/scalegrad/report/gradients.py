@@ -166,6 +166,20 @@ def _norm_and_change(loss: TokenLoss, p_negative: Tensor, p_target: Tensor) -> t
     return gradient[:, TARGET].abs(), (stepped[:, TARGET] - p_target) / STEP
 
 
+def unlikelihood_sentences(curves: GradientCurves) -> list[str]:
+    """What becomes of unlikelihood's factor 1 − αR, and of the target's probability."""
+    effect = "raises p_k everywhere" if curves.step_always_raises else "does not raise p_k everywhere"
+    tried = f"A small descent step on the logits {effect} ({PLACES} × {PLACES} places tried)."
+    if curves.turns_negative_at is None:
+        return ["With α = 0 the factor 1 − αR is 1: this is MLE.", tried]
+    expected = 1 / (curves.alpha + 1)
+    return [
+        f"The factor 1 − αR turns negative at p_neg = {curves.turns_negative_at:.6g} (1/(α + 1) = {expected:.6g}).",
+        "Above it the norm at the target grows with p_k, from which the paper infers that training lowers p_k.",
+        tried,
+    ]
+
+
 # ---- the figure ------------------------------------------------------------------------------------------------------
 
 MLE_LINE: dict[str, Any] = {"color": GREY, "linewidth": 1.4, "linestyle": (0, (5, 3))}
@@ -201,7 +215,7 @@ def _draw_kinds(axes: Axes, curves: GradientCurves) -> None:
     axes.plot(curves.p, curves.mle["T"], label="MLE", **MLE_LINE)
     axes.plot(curves.p, curves.mle["NT"], **MLE_LINE)
     below = {"loc": "upper center", "bbox_to_anchor": (0.47, -0.16), "ncols": 3, "columnspacing": 1.2}
-    axes.legend(frameon=False, fontsize=9.5, **below)
+    axes.legend(frameon=False, labelcolor=INK, fontsize=9.5, **below)
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
@@ -224,7 +238,9 @@ def _draw_factor(axes: Axes, curves: GradientCurves) -> None:
         where = f"$p_\\mathrm{{neg}} = 1/(\\alpha + 1) = {at:.3g}$"
         side = ("right", -9) if at > 0.45 else ("left", 9)
         axes.annotate(where, (at, 0), (side[1], -16), textcoords="offset points", ha=side[0], fontsize=10, color=INK)
-    axes.legend(frameon=False, fontsize=9.5, loc="lower left" if at is None or at > 0.3 else "lower right")
+    axes.legend(
+        frameon=False, labelcolor=INK, fontsize=9.5, loc="lower left" if at is None or at > 0.3 else "lower right"
+    )
 
 
 def _draw_norm(axes: Axes, curves: GradientCurves) -> None:
@@ -262,4 +278,4 @@ def _draw_at_target(axes: Axes, lines: list[tuple[TargetCurves, list[float]]]) -
     lowest = min(min(values) for _, values in lines)
     axes.margins(y=0.08)
     axes.set(xlim=(0, 1), ylim=(0 if lowest > 0 else None, None))
-    axes.legend(frameon=False, fontsize=9.5, loc="best", reverse=True)
+    axes.legend(frameon=False, labelcolor=INK, fontsize=9.5, loc="best", reverse=True)

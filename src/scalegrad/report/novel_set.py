@@ -165,7 +165,7 @@ def _draw_cells(axes: Axes, codes: list[list[int]]) -> None:
     patch = need("matplotlib.patches", extra="plots").Patch
     handles = [patch(color=COLOURS[code], label=MEANINGS[code]) for code in used]
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "ncols": len(used)}
-    axes.legend(handles=handles, frameon=False, fontsize=10, **below)
+    axes.legend(handles=handles, frameon=False, labelcolor=INK, fontsize=10, **below)
 
 
 def _draw_sizes(axes: Axes, steps: list[Step], lines: list[float], upright: bool) -> None:

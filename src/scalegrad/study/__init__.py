@@ -8,7 +8,7 @@ so that drawing a study needs no web server.
 from scalegrad.study.checks import read_checks
 from scalegrad.study.completions import Completions, read_completions
 from scalegrad.study.design import Item, Shown, Study
-from scalegrad.study.drawing import draw_study
+from scalegrad.study.drawing import draw_study, usable_prefixes
 from scalegrad.study.folder import Links, load_study, write_study
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "load_study",
     "read_checks",
     "read_completions",
+    "usable_prefixes",
     "write_study",
 ]

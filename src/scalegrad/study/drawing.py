@@ -102,14 +102,23 @@ def _check_raters(raters: Sequence[str]) -> None:
         raise ValueError(f"raters must be one or more different names, not {list(raters)}")
 
 
+def usable_prefixes(completions: Completions, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Ids of prefixes whose two texts differ in every pair: to choose between equal texts means nothing.
+
+    >>> texts = {"SG": {"1": "a b", "2": "c"}, "MLE": {"1": "a  b", "2": "d"}}
+    >>> usable_prefixes(Completions({"1": "one", "2": "two"}, texts), [("SG", "MLE")])
+    ['2']
+    """
+    texts = completions.texts
+    return [
+        key for key in completions.prefixes if all(texts[a][key].split() != texts[b][key].split() for a, b in pairs)
+    ]
+
+
 def _drawn_prefixes(
     completions: Completions, pairs: list[tuple[str, str]], prefixes: int, generator: random.Random
 ) -> list[str]:
-    """Prefixes whose two texts differ in every pair: to choose between equal texts means nothing."""
-    texts = completions.texts
-    usable = [
-        key for key in completions.prefixes if all(texts[a][key].split() != texts[b][key].split() for a, b in pairs)
-    ]
+    usable = usable_prefixes(completions, pairs)
     if not 1 <= prefixes <= len(usable):
         alike = len(completions.prefixes) - len(usable)
         raise ValueError(

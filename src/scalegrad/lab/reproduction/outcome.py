@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from scalegrad.report.comparison import Comparison, Plot
+from scalegrad.report.comparison import Plot
+from scalegrad.report.reproduction import Shown
+
+__all__ = ["SCALES", "Experiment", "NotGiven", "Outcome", "Setup", "Shown"]
 
 SCALES = ("smoke", "gpu", "paper")
 """Seconds on two cores; one GPU for under half an hour; the paper's own models, data and hyper-parameters."""
@@ -39,13 +42,6 @@ class Setup:
     def runs(self) -> Path:
         """The folder of the trained runs, shared by all experiments of this scale and folder."""
         return self.out / "runs"
-
-
-class Shown(NamedTuple):
-    """A table of an outcome: this machine's rows, people's and the paper's (`System.kind` says which is which)."""
-
-    title: str
-    comparison: Comparison
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The results of a reproduction without its weights, small enough to carry: `python -m …packing FOLDER FILE.tar.xz`.
 
-Kept: every table, plot and record, and the texts of the first seed's greedy decodings of the paper's three objectives.
+Kept: every table, plot and record, and the texts of the first seed's greedy decodings of the paper's three objectives,
+and every objective's of the paper's printed beginnings.
 Unpacked elsewhere, `scalegrad reproduce` shows the same and trains nothing anew.
 """
 
@@ -10,11 +11,12 @@ import argparse
 import tarfile
 from pathlib import Path
 
+from scalegrad.lab.reproduction.examples import SAMPLES
 from scalegrad.lab.reproduction.open_ended_scale import BASE_SMALL, MAIN
 from scalegrad.runs import replacing
 
-_LEFT_OUT = ("model", "adapter", "checkpoints", "tensorboard", "pretraining")
-_RECORDS = (".json", ".jsonl", ".md", ".html", ".png", ".txt")
+_LEFT_OUT = ("model", "adapter", "checkpoints", "tensorboard", "pretraining", "study")  # a study has secrets
+_RECORDS = (".json", ".jsonl", ".md", ".html", ".png", ".svg", ".txt")
 
 
 def pack(folder: str | Path, target: str | Path) -> list[Path]:
@@ -43,6 +45,8 @@ def _is_kept(path: Path) -> bool:
     if path.parts[0] == BASE_SMALL:
         return path.name == "recipe.json"
     if "samples" not in path.parts:
+        return True
+    if path.name == Path(SAMPLES).name:
         return True
     run = path.parts[path.parts.index("samples") - 1]
     of_main = run in [f"{objective.replace('=', '-')}-seed-0" for objective in MAIN]

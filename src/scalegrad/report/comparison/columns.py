@@ -14,13 +14,14 @@ class Column(NamedTuple):
     title: str
     meaning: str
     form: str  # "share" .661, "count" 12,540, "number" 13.24
-    better: str  # "low", "high" or "human": nearest to the human row
+    better: str  # "low", "high", "human" (nearest to the human row), or "" where no value is better than another
 
 
 _TOKENS = "Predicting the next token"
 _TEXTS = "Writing on its own"
 _TRAINING = "Training"
 _DIRECTED = "Against references"
+_JUDGED = "Judged by people"
 
 _REP_L = "share of predictions that are among the previous {} tokens"
 COLUMNS: dict[str, Column] = {
@@ -58,6 +59,15 @@ COLUMNS: dict[str, Column] = {
     "cider": Column("CIDEr", "CIDEr", "number", "high"),
     "meteor": Column("METEOR", "METEOR", "number", "high"),
     "bleu": Column("BLEU", "BLEU", "number", "high"),
+    "win_rate": Column("win rate", "share of all votes that the first system of the pair got", "share", ""),
+    "agreement": Column("agreement", "share of the prefixes on which two raters agree", "share", ""),
+    "ac1": Column("AC1", "Gwet's coefficient: agreement beyond chance", "share", ""),
+    "votes": Column("votes", "judgements", "count", ""),
+    "n_seen": Column("seen", "tokens said before this step", "count", ""),
+    "n_novel": Column("novel", "the others: tokens that ScaleGrad scales by γ", "count", ""),
+    "words": Column("words", "words a text", "number", "human"),
+    "novelty_1": Column("new words", "share of a text's distinct words that are not in its source", "share", "human"),
+    "novelty_2": Column("new pairs", "the same of its pairs of words", "share", "human"),
 }  # fmt: skip
 COLUMNS |= {
     f"rep_1_at_{length}": Column(f"Rep-1 at {length}", f"Rep-1 of texts of {length} tokens", "share", "human")
@@ -67,15 +77,16 @@ COLUMNS |= {
 # The main table: the paper's columns; everything else a system has goes into a second one.
 MAIN: dict[str, tuple[str, ...]] = {
     _TOKENS: ("ppl", "calibrated_ppl", "uniq", "rep_16", "rep_32", "rep_128"),
-    _TEXTS: ("rep_1", "rep_2", "rep_3", "uniq_w"),
+    _TEXTS: ("rep_1", "rep_2", "rep_3", "uniq_w", "words"),
     _TRAINING: ("train_seconds", "tokens_per_second", "peak_memory_mib"),
     _DIRECTED: ("rouge_1", "rouge_2", "rouge_l", "rouge_lsum", "moverscore_1", "cider", "meteor", "bleu"),
+    _JUDGED: ("win_rate", "agreement", "ac1", "votes"),
 }
 
 
 def column(name: str) -> Column:
-    """The column of a figure; one that is not known is shown under its own name."""
-    return COLUMNS.get(name) or Column(name.replace("_", " "), "", "number", "high")
+    """The column of a figure; one that is not known is shown under its own name, and no value of it is the best."""
+    return COLUMNS.get(name) or Column(name.replace("_", " "), "", "number", "")
 
 
 def main_columns(systems: Sequence[System]) -> dict[str, list[str]]:
@@ -95,7 +106,7 @@ def further_columns(systems: Sequence[System]) -> list[str]:
 
 
 def _present(systems: Sequence[System]) -> list[str]:
-    models = [system for system in systems if system.kind in ("trained", "decoded")]
+    models = [system for system in systems if system.kind in ("trained", "decoded")] or systems
     return list(dict.fromkeys(name for system in models for name in system.figures))
 
 
@@ -127,12 +138,27 @@ def written_deviation(name: str, value: float | None) -> str:
     return f"±{written(name, value)}" if value >= finest / 2 else f"±<{written(name, finest)}"
 
 
+def written_spread(system: System, name: str) -> str:
+    """What stands beside a figure: its interval over texts, its deviation over seeds, both, or "".
+
+    >>> system = System("MLE", {"rouge_1": 20.0}, intervals={"rouge_1": (19.0, 21.0)}, deviations={"rouge_1": 0.25})
+    >>> written_spread(system, "rouge_1"), written_spread(system, "rouge_2")
+    ('(19.00–21.00) ±0.25', '')
+    """
+    bounds = system.intervals.get(name)
+    interval = f"({written(name, bounds[0])}–{written(name, bounds[1])})" if bounds else ""
+    return f"{interval} {written_deviation(name, system.deviations.get(name))}".strip()
+
+
 def best(systems: Sequence[System], name: str, human: System | None) -> set[int]:
-    """Places of the models whose figure is best: lowest, highest, or nearest to the human row. None of one alone."""
+    """Places of the models whose figure is best: lowest, highest, or nearest to the human row.
+
+    None where there is one model alone, where all have the same, or where no value is better than another.
+    """
     models = [
         at for at, system in enumerate(systems) if system.kind in ("trained", "decoded") and name in system.figures
     ]
-    if len(models) < 2:
+    if len(models) < 2 or not column(name).better:
         return set()
     goal = human.figures.get(name) if human else None
     wanted = column(name).better

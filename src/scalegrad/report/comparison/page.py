@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from importlib.resources import files
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,12 +19,12 @@ from scalegrad.report.comparison.columns import (
     further_columns,
     main_columns,
     written,
-    written_deviation,
+    written_spread,
 )
 from scalegrad.report.comparison.plots import Plot, plots
 from scalegrad.report.comparison.spans import Piece, ends_stuck, pieces
-from scalegrad.report.comparison.systems import Comparison, spoken_of
-from scalegrad.report.comparison.themed_svg import inline_svg
+from scalegrad.report.comparison.systems import Comparison, System, spoken_of
+from scalegrad.report.comparison.themed_svg import inline_svg, is_broad
 from scalegrad.report.comparison.wording import headline, sentences
 from scalegrad.report.measure.wording import printable
 from scalegrad.runs import flat_config, write_text
@@ -51,39 +50,62 @@ class Example(NamedTuple):
     picture: str = ""
 
 
+class Laid(NamedTuple):
+    """A comparison as a page shows it: columns by group, what is left out, rows with their looks, best places."""
+
+    comparison: Comparison
+    main: dict[str, list[str]]
+    further: list[str]
+    rows: list[tuple[System, Look]]
+    best: dict[str, set[int]]
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the main table."""
+        return [name for group in self.main.values() for name in group]
+
+
+def lay_out(comparison: Comparison) -> Laid:
+    """What the macro `side_by_side` draws a table of."""
+    systems = list(comparison.systems)
+    main, further = main_columns(systems), further_columns(systems)
+    names = [name for group in (*main.values(), further) for name in group]
+    rows = list(zip(systems, looks(systems), strict=True))
+    return Laid(comparison, main, further, rows, {name: best(systems, name, comparison.human) for name in names})
+
+
 def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = "", said: Sequence[str] = ()) -> str:
     """The page as HTML. `extra_plots` come first; `said` are sentences to put under the headline before its own."""
-    jinja2 = need("jinja2", extra="report")
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters |= {"printable": printable, "in_lines": _in_lines}
-    environment.globals.update(written=written, deviation=written_deviation, column=column)
-    source = files("scalegrad.report.comparison").joinpath("page.html.j2").read_text(encoding="utf-8")
-    systems = list(comparison.systems)
-    main = main_columns(systems)
-    names = [name for group in main.values() for name in group]
-    further = further_columns(systems)
-    pictures = [
-        (plot, need("markupsafe", extra="report").Markup(inline_svg(plot.figure, plot.name, plot.caption)))
-        for plot in (*extra_plots, *plots(comparison))
-    ]
-    html: str = environment.from_string(source).render(
+    shown = lay_out(comparison)
+    return render(
+        "page.html.j2",
         comparison=comparison,
-        rows=list(zip(systems, looks(systems), strict=True)),
+        shown=shown,
         headline=title or headline(comparison),
         sentences=[*said, *sentences(comparison)],
-        main=main,
-        names=names,
-        further=further,
-        best={name: best(systems, name, comparison.human) for name in [*names, *further]},
         tiles=tiles(comparison),
-        pictures=pictures,
+        pictures=[
+            (plot.caption, inline_svg(plot.figure, plot.name, plot.caption))
+            for plot in (*extra_plots, *plots(comparison))
+        ],
         examples=examples(comparison),
         made=how_it_was_made(comparison),
-        meanings=_meanings([*names, *further]),
-        version=__version__,
+        meanings=meanings([*shown.names, *shown.further]),
     )
+
+
+def render(template: str, folder: Path | None = None, **values: Any) -> str:
+    """A template of this package, or of `folder`, which may use this package's parts; `values` are escaped."""
+    jinja2 = need("jinja2", extra="report")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([path for path in (folder, Path(__file__).parent) if path]),
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    environment.filters |= {"printable": printable, "in_lines": _in_lines, "is_broad": is_broad}
+    environment.globals.update(
+        written=written, spread=written_spread, column=column, version=__version__,
+    )  # fmt: skip
+    html: str = environment.get_template(template).render(**values)
     return html
 
 
@@ -119,33 +141,42 @@ def tiles(comparison: Comparison) -> list[Tile]:
     return found
 
 
-def examples(comparison: Comparison, count: int = EXAMPLES) -> list[Example]:
+def examples(comparison: Comparison, count: int = EXAMPLES, shown: Sequence[System] | None = None) -> list[Example]:
     """`count` beginnings that every system with texts continued, evenly spread over the set: nobody chose them.
 
-    The texts shown are the baseline's, those of the model of each objective that is nearest to human text, of the
-    baseline under the favourite's penalty, and of people.
+    The texts are those of the systems `shown`; by default the baseline's, those of the model of each objective that is
+    nearest to human text, of the baseline under the favourite's penalty, and of people.
     """
-    shown = [system for system in spoken_of(comparison) if system.samples]
-    if not shown:
-        return []
-    texts = [{sample.prefix: sample.continuation for sample in system.samples} for system in shown]
-    pictures = {sample.prefix: sample.picture for system in shown for sample in system.samples if sample.picture}
-    prefixes = [prefix for prefix in texts[0] if all(prefix in other for other in texts)]
-    count = min(count, len(prefixes))
-    chosen = [prefixes[len(prefixes) * i // count] for i in range(count)]
+    shown = [system for system in (spoken_of(comparison) if shown is None else shown) if system.samples]
     systems = list(comparison.systems)
     styles = [look for system, look in zip(systems, looks(systems), strict=True) if any(system is s for s in shown)]
+    texts = [{sample.prefix: sample.continuation for sample in system.samples} for system in shown]
+    pictures = {sample.prefix: sample.picture for system in shown for sample in system.samples if sample.picture}
     return [
         Example(
-            _readable(prefix),
+            readable(prefix),
             [
                 _continuation(system.label, look, own[prefix])
                 for system, look, own in zip(shown, styles, texts, strict=True)
             ],
             pictures.get(prefix, ""),
         )
-        for prefix in chosen
+        for prefix in spread_prefixes(shown, count)
     ]
+
+
+def spread_prefixes(systems: Sequence[System], count: int = EXAMPLES) -> list[str]:
+    """At most `count` of the prefixes that all these systems continued, evenly spread over them.
+
+    >>> from scalegrad.report.comparison import Sample
+    >>> texts = [System(name, {}, samples=[Sample(prefix, "") for prefix in "abcdef"]) for name in ("MLE", "SG")]
+    >>> spread_prefixes(texts, 3)
+    ['a', 'c', 'e']
+    """
+    continued = [{sample.prefix: None for sample in system.samples} for system in systems]
+    prefixes = [prefix for prefix in (continued[0] if continued else ()) if all(prefix in own for own in continued)]
+    count = min(count, len(prefixes))
+    return [prefixes[len(prefixes) * i // count] for i in range(count)]
 
 
 def how_it_was_made(comparison: Comparison) -> dict[str, Any]:
@@ -172,11 +203,11 @@ def how_it_was_made(comparison: Comparison) -> dict[str, Any]:
 
 def _continuation(label: str, look: Look, text: str) -> Continuation:
     rep_1 = repetition([clean_up_spaces(text)])["rep_1"]
-    shown = _readable(text)
+    shown = readable(text)
     return Continuation(label, look, pieces(shown), None if rep_1 != rep_1 else rep_1, ends_stuck(shown))
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """As a reader wants it: without the spaces and marks that tokenised corpora put around punctuation."""
     for mark in (" @-@ ", " @,@ ", " @.@ "):
         text = text.replace(mark, mark[2])
@@ -196,5 +227,6 @@ def _large(name: str, value: float) -> str:
     return written(name, value)
 
 
-def _meanings(names: Sequence[str]) -> list[Column]:
-    return [COLUMNS[name] for name in names if name in COLUMNS]
+def meanings(names: Iterable[str]) -> list[Column]:
+    """The columns that have something to explain, each once."""
+    return [COLUMNS[name] for name in dict.fromkeys(names) if name in COLUMNS]

@@ -26,8 +26,9 @@ class System:
 
     `kind`: "trained" (a model, decoded as all of them), "decoded" (a trained model under another decoding, such as the
     penalty that is ScaleGrad's twin), "human" or "paper". `family` is the objective, mle, ul or sg: it decides the
-    colour. `strength` is its γ or α, or the γ of the decoding. `deviations` are over `runs` seeds. `log` are the lines
-    of a run's metrics.jsonl, `made` its config, environment and results.
+    colour. `strength` is its γ or α, or the γ of the decoding. `deviations` are over `runs` seeds, `intervals` (low,
+    high) are 95% bootstrap intervals over texts. `log` are the lines of a run's metrics.jsonl, `made` its config,
+    environment and results.
     """
 
     label: str
@@ -36,6 +37,7 @@ class System:
     family: str = ""
     strength: float | None = None
     deviations: Mapping[str, float] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     runs: int = 1
     log: Sequence[Mapping[str, Any]] = ()
     samples: Sequence[Sample] = ()
@@ -49,7 +51,8 @@ class System:
         """The row as plain JSON values, without log, texts and settings."""
         kept = ("label", "kind", "family", "strength", "runs")
         figures = {"figures": dict(self.figures), "deviations": dict(self.deviations)}
-        return {name: getattr(self, name) for name in kept} | figures
+        intervals = {"intervals": {name: list(bounds) for name, bounds in self.intervals.items()}}
+        return {name: getattr(self, name) for name in kept} | figures | (intervals if self.intervals else {})
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,7 @@ def merge_seeds(systems: Sequence[System]) -> System:
         systems[0],
         figures={name: found.mean for name, found in spread.items()},
         deviations=deviations,
+        intervals=systems[0].intervals if len(systems) == 1 else {},
         runs=sum(system.runs for system in systems),
     )
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad.report.comparison.columns import best, column, further_columns, main_columns, written, written_deviation
+from scalegrad.report.comparison.columns import best, column, further_columns, main_columns, written, written_spread
 from scalegrad.report.comparison.systems import Comparison, System
 from scalegrad.report.comparison.wording import headline, sentences
 from scalegrad.report.fitting_table import print_fitting
@@ -24,7 +24,7 @@ def print_comparison(comparison: Comparison, console: Console, said: Sequence[st
     for sentence in (*said, *sentences(comparison)):
         console.print(Text(printable(sentence)))
     print_table(comparison, console)
-    _print_notes(comparison, console)
+    print_notes(comparison, console)
 
 
 def print_figures(comparison: Comparison, console: Console) -> None:
@@ -37,10 +37,11 @@ def print_figures(comparison: Comparison, console: Console) -> None:
     ]
     if rest:
         console.print(Text(" · ".join(rest), style="dim"))
-    _print_notes(comparison, console)
+    print_notes(comparison, console)
 
 
-def _print_notes(comparison: Comparison, console: Console) -> None:
+def print_notes(comparison: Comparison, console: Console) -> None:
+    """What does not compare, a line each."""
     for note in comparison.notes:
         console.print(Text(f"• {printable(note)}", style="yellow"))
 
@@ -56,17 +57,22 @@ def print_table(comparison: Comparison, console: Console) -> None:
 
 def markdown(comparison: Comparison, said: Sequence[str] = ()) -> str:
     """Headline, sentences, table and notes as Markdown; best figures bold."""
+    lines = [f"**{escaped(headline(comparison))}**", ""]
+    lines += [escaped(sentence) for sentence in (*said, *sentences(comparison))]
+    return "\n".join([*lines, "", markdown_table(comparison)])
+
+
+def markdown_table(comparison: Comparison) -> str:
+    """Table and notes as Markdown; best figures bold."""
     systems = list(comparison.systems)
     names = [name for group in main_columns(systems).values() for name in group]
     marked = {name: best(systems, name, comparison.human) for name in names}
-    lines = [f"**{_escaped(headline(comparison))}**", ""]
-    lines += [_escaped(sentence) for sentence in (*said, *sentences(comparison))]
-    lines += ["", f"| | {' | '.join(_escaped(column(name).title) for name in names)} |", f"|---|{'---:|' * len(names)}"]
+    lines = [f"| | {' | '.join(escaped(column(name).title) for name in names)} |", f"|---|{'---:|' * len(names)}"]
     for at, system in enumerate(systems):
         cells = [_plain(system, name) for name in names]
         cells = [f"**{cell}**" if at in marked[name] else cell for name, cell in zip(names, cells, strict=True)]
-        lines.append(f"| {_escaped(system.label)} | {' | '.join(cells)} |")
-    notes = [f"- {_escaped(note)}" for note in comparison.notes]
+        lines.append(f"| {escaped(system.label)} | {' | '.join(cells)} |")
+    notes = [f"- {escaped(note)}" for note in comparison.notes]
     return "\n".join([*lines, *([""] if notes else []), *notes, ""])
 
 
@@ -100,17 +106,18 @@ def _empty() -> Table:
 
 def _cell(system: System, name: str, is_best: bool, between: str) -> Text:
     text = Text(written(name, system.figures.get(name)), style="bold" if is_best else "")
-    if name in system.deviations:
-        text.append(f"{between}{written_deviation(name, system.deviations[name])}", style="dim not bold")
+    if beside := written_spread(system, name):
+        text.append(f"{between}{beside.replace(' ', between)}", style="dim not bold")
     return text
 
 
 def _plain(system: System, name: str) -> str:
-    spread = written_deviation(name, system.deviations.get(name))
+    spread = written_spread(system, name)
     return written(name, system.figures.get(name)) + (f" {spread}" if spread else "")
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """`text` as Markdown shows it: no sign of it is read as markup."""
     shown = printable(text)
     for sign in "\\`*_[]<>|#":
         shown = shown.replace(sign, f"\\{sign}")

@@ -17,8 +17,9 @@ _METADATA = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*
 
 
 def inline_svg(figure: Figure, name: str, alternative: str) -> str:
-    """`figure` as an `<svg>` element without a background, each colour of `PALETTE` as `var(--NAME)`.
+    """`figure` as an `<svg>` element without a background, each colour of `PALETTE` as `var(--NAME, COLOUR)`.
 
+    So it follows a page that defines these names, and shows the colours themselves where nobody does.
     `name` keeps its inner references apart from those of the page's other figures; `alternative` is read aloud.
     Text stays text, in the page's font. The same figure gives the same SVG.
     """
@@ -28,10 +29,16 @@ def inline_svg(figure: Figure, name: str, alternative: str) -> str:
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
     svg = _METADATA.sub("", _HEAD.sub("", stream.getvalue()))
     for token, colour in PALETTE.items():
-        svg = svg.replace(colour.lower(), f"var(--{token})")
+        svg = svg.replace(colour.lower(), f"var(--{token}, {colour.lower()})")
     svg = re.sub(r'<g id="[^"]*">', "<g>", svg)  # every figure calls its parts alike
     svg = re.sub(r"font-family: ?[^;\"]*", "font-family: inherit", svg)
     svg = re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg\b[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     title = alternative.replace("&", "&amp;").replace("<", "&lt;")
     return svg.replace("<svg", '<svg role="img"', 1).replace(">", f"><title>{title}</title>", 1)
+
+
+def is_broad(svg: str) -> bool:
+    """Whether an `inline_svg` is more than one column of a page wide: 7 inches of 72 points."""
+    found = re.search(r'viewBox="0 0 ([\d.]+) ', svg)
+    return found is not None and float(found.group(1)) > 7 * 72

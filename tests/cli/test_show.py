@@ -1,4 +1,4 @@
-"""`scalegrad reproduce` as a user types it."""
+"""`scalegrad show` as a user types it."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from scalegrad.cli import main
 def scalegrad(capsys):
     def run(*arguments):
         with pytest.raises(SystemExit) as end:
-            main(["reproduce", *arguments])
+            main(["show", *arguments])
         told = capsys.readouterr()
         return end.value.code, told.out, told.err
 
@@ -100,4 +100,4 @@ def test_help_has_an_example(scalegrad):
     for name in ("gradients", "novel-set"):
         code, out, _ = scalegrad(name, "--help")
         assert code == 0
-        assert f"Example: scalegrad reproduce {name}" in out
+        assert f"Example: scalegrad show {name}" in out

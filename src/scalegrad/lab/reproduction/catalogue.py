@@ -1,0 +1,112 @@
+"""Every reproduction by its name, and doing one: what it gave goes into a folder, and all of them into one page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from scalegrad.lab.reproduction import examples, human_study, illustrations, open_ended, open_ended_decoding
+from scalegrad.lab.reproduction.outcome import Experiment, Setup
+from scalegrad.report.reproduction import Reproduction, read_all, write_folder, write_page
+from scalegrad.runs import check_writable_folder, environment
+
+ALL = "all"
+DATA = {
+    "ptb": "the Penn Treebank's test text",
+    "imdb": "IMDB reviews",
+    "wikitext-103": "WikiText-103's training text, in place of the hub's",
+    "wikipedia": "an enwik8 dump, to pre-train on",
+    "books": "Project Gutenberg's books, to pre-train on",
+    "base-small": "both of these, prepared",
+    "news": "a folder of CNN/DM pairs, for the gpu scale",
+    "cnn_dailymail": "CNN/DM, in place of the hub's",
+    "nyt50": "NYT50, which is licensed",
+    "visual-genome": "paragraphs and region features",
+}
+"""What cannot be shipped, by the names that `Setup.data` knows."""
+
+
+class Takes(NamedTuple):
+    """Roughly how long an experiment takes at each scale."""
+
+    smoke: str
+    gpu: str
+    paper: str
+
+
+TAKES = {
+    "wikitext": Takes("?", "?", "?"),
+    "ptb": Takes("?", "?", "?"),
+    "imdb": Takes("?", "?", "?"),
+    "decoding": Takes("?", "?", "?"),
+    "lengths": Takes("?", "?", "?"),
+    "sensitivity": Takes("?", "?", "?"),
+    "summarization": Takes("?", "?", "?"),
+    "summarization-decoding": Takes("?", "?", "?"),
+    "captioning": Takes("?", "?", "?"),
+    "captioning-degeneration": Takes("?", "?", "?"),
+    "captioning-decoding": Takes("?", "?", "?"),
+    "gradients": Takes("5 s", "5 s", "5 s"),
+    "novel-set": Takes("2 s", "2 s", "2 s"),
+    "human-study": Takes("?", "?", "?"),
+    "examples": Takes("?", "?", "?"),
+}
+TIMES = (
+    "Times are rough: smoke on two cores; gpu and paper (reckoned, not run) on one H200. The open-ended experiments "
+    "share their models: what wikitext has trained takes the others no time."
+)
+_MODULES = (open_ended, open_ended_decoding, illustrations, human_study, examples)
+EXPERIMENTS: tuple[Experiment, ...] = tuple(
+    sorted(
+        (experiment for module in _MODULES for experiment in module.EXPERIMENTS),
+        key=lambda experiment: list(TAKES).index(experiment.name),
+    )
+)
+
+
+def find(names: Sequence[str]) -> list[Experiment]:
+    """The experiments of these names, each once, in the order of the catalogue; "all" is every one.
+
+    >>> [experiment.name for experiment in find(["novel-set", "gradients"])]
+    ['gradients', 'novel-set']
+    """
+    known = [experiment.name for experiment in EXPERIMENTS]
+    for name in names:
+        if name not in (ALL, *known):
+            raise ValueError(f"there is no experiment {name!r}; there are {', '.join(known)}, or {ALL}")
+    return [experiment for experiment in EXPERIMENTS if ALL in names or experiment.name in names]
+
+
+def reproduce(experiment: Experiment, setup: Setup) -> Reproduction:
+    """Do `experiment` and write what it gave to OUT/NAME (results.json, results.md, plots/) and OUT/report.html.
+
+    Runs that are done already in OUT are taken as they are. The page holds whatever OUT holds by then.
+    """
+    out = check_writable_folder(setup.out, "out")
+    about = environment()
+    began = time.perf_counter()
+    outcome = experiment.run(setup)
+    made = {
+        **outcome.made,
+        "seconds": round(time.perf_counter() - began, 1),
+        **{name: about[name] for name in ("started", "command", "hardware", "versions", "git")},
+    }
+    found = Reproduction(
+        experiment.name,
+        experiment.title,
+        experiment.shows,
+        setup.scale,
+        outcome.tables,
+        said=outcome.said,
+        made=made,
+    )
+    found = write_folder(found, outcome.plots, out / experiment.name)
+    write_report(out)
+    return found
+
+
+def write_report(out: Path) -> Path:
+    """OUT/report.html of every reproduction that OUT holds."""
+    return write_page(read_all(out, [experiment.name for experiment in EXPERIMENTS]), out / "report.html")

@@ -1,0 +1,157 @@
+"""A directed task's rows beside the paper's: as systems, as sentences about their order, as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from scalegrad.report.comparison import Comparison, Plot, System
+from scalegrad.report.comparison.colours import PALETTE
+from scalegrad.report.comparison.columns import column, written
+from scalegrad.report.comparison.evaluations import read_objective
+from scalegrad.report.figure import new_figure, style_axes
+from scalegrad.report.paper import TABLES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+IN_PAPER = ", in the paper"
+
+
+def paper_systems(*tables: str, where: str = IN_PAPER) -> list[System]:
+    """The rows of the paper's tables, those of one label joined."""
+    rows: dict[str, dict[str, float]] = {}
+    for table in tables:
+        for label, figures in TABLES[table].rows.items():
+            rows.setdefault(label, {}).update(figures)
+    return [
+        System(f"{label}{where}", figures, "paper", "human" if label == "Human" else read_objective(label)[0])
+        for label, figures in rows.items()
+    ]
+
+
+def order(systems: Sequence[System], name: str, rows: Mapping[str, str]) -> list[str]:
+    """The short names (`rows`: label → short name) from the best figure to the worst.
+
+    >>> rows = [System("MLE", {"cider": 9.0}), System("SG γ=0.5", {"cider": 12.0})]
+    >>> order(rows, "cider", {"MLE": "MLE", "SG γ=0.5": "SG"})
+    ['SG', 'MLE']
+    """
+    found = {system.label: system.figures[name] for system in systems if name in system.figures}
+    ranked = sorted((label for label in rows if label in found), key=lambda label: found[label])
+    return [rows[label] for label in (reversed(ranked) if column(name).better == "high" else ranked)]
+
+
+def order_sentence(comparison: Comparison, name: str, rows: Mapping[str, str], said: str = "") -> str:
+    """How these rows (label → short name) rank here and in the paper; "" where fewer than two are in both.
+
+    >>> here = [System("MLE", {"cider": 9.0}), System("SG γ=0.5", {"cider": 12.0})]
+    >>> table = Comparison([*here, *paper_systems("captioning")])
+    >>> order_sentence(table, "cider", {"MLE": "MLE", "SG γ=0.5": "SG"}, "without blocking")
+    'CIDEr, without blocking: SG 12.00, MLE 9.00 here; SG 19.42, MLE 10.51 in the paper: the same order.'
+    """
+    paper = {system.label.removesuffix(IN_PAPER): system for system in comparison.of_kind("paper")}
+    here = {system.label: system for system in comparison.of_kind("trained", "decoded")}
+    both = {
+        label: short
+        for label, short in rows.items()
+        if all(label in side and name in side[label].figures for side in (here, paper))
+    }
+    if len(both) < 2:
+        return ""
+    places = {short: label for label, short in both.items()}
+    sides = []
+    for side in (here, paper):
+        ranked = order([System(label, side[label].figures) for label in both], name, both)
+        sides.append([(short, written(name, side[places[short]].figures[name])) for short in ranked])
+    told = [", ".join(f"{short} {value}" for short, value in side) for side in sides]
+    same = [short for short, _ in sides[0]] == [short for short, _ in sides[1]]
+    tied = any(len({value for _, value in side}) < len(side) for side in sides)
+    verdict = "some are equal" if tied else "the same order" if same else "another order"
+    title = column(name).title + (f", {said}" if said else "")
+    close = _close([here[places[short]] for short, _ in sides[0]], name)
+    return f"{title}: {told[0]} here; {told[1]} in the paper: {verdict}{close}."
+
+
+def _close(ranked: Sequence[System], name: str) -> str:
+    """Of neighbours in rank, those that are no further apart than the larger of their deviations over seeds."""
+    pairs = [
+        f"{first.label} and {second.label}"
+        for first, second in pairwise(ranked)
+        if abs(first.figures[name] - second.figures[name])
+        <= max(first.deviations.get(name, -1.0), second.deviations.get(name, -1.0))
+    ]
+    return f" (here within the deviation over seeds: {', '.join(pairs)})" if pairs else ""
+
+
+def beside_paper(comparison: Comparison, name: str, plot: str, title: str, caption: str = "") -> Plot | None:
+    """A figure of every row that is here and in the paper, a panel each: order and gaps compare, values do not."""
+    here = [system for system in comparison.of_kind("trained", "decoded") if name in system.figures]
+    paper = {s.label.removesuffix(IN_PAPER): s for s in comparison.of_kind("paper") if name in s.figures}
+    here = [system for system in here if system.label in paper]
+    if len(here) < 2:
+        return None
+    figure = new_figure(7.6, 1.25 + 0.36 * len(here))
+    left, right = figure.subplots(1, 2, sharey=True)
+    faint = [system.kind == "decoded" for system in here]
+    _bars(left, here, name, faint)
+    _bars(right, [paper[system.label] for system in here], name, faint)
+    human = comparison.human.figures.get(name) if comparison.human else None
+    for axes, value in ((left, human), (right, paper["Human"].figures[name] if "Human" in paper else None)):
+        if value is not None:
+            axes.axvline(value, color=PALETTE["human"], linewidth=1.6, linestyle=(0, (4, 2)))
+    left.set_yticks(range(len(here)), [system.label for system in here])
+    left.invert_yaxis()
+    style_axes(left, title="here", x=column(name).title, y="")
+    style_axes(right, title="in the paper", x=column(name).title, y="")
+    for axes in (left, right):
+        axes.tick_params(axis="y", length=0)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, color=PALETTE["ink"], fontweight="bold")
+    dashed = " Dashed: people." if human is not None else ""
+    spread = " Lines: 95% interval over texts." if any(s.intervals for s in here) else ""
+    spread = spread or (" Lines: deviation over seeds." if any(s.deviations for s in here) else "")
+    return Plot(plot, f"{caption} Compare order and gaps, not values.{dashed}{spread}".strip(), figure)
+
+
+def _bars(axes: Axes, systems: Sequence[System], name: str, faint: Sequence[bool]) -> None:
+    ends = []
+    for place, system in enumerate(systems):
+        value = system.figures[name]
+        colour = PALETTE.get(system.family, PALETTE["other"])
+        axes.barh(place, value, height=0.62, color=colour, alpha=0.55 if faint[place] else 1.0)
+        low, high = system.intervals.get(name, (value, value))
+        if name in system.deviations and name not in system.intervals:
+            low, high = value - system.deviations[name], value + system.deviations[name]
+        if high > low:
+            axes.plot([low, high], [place, place], color=PALETTE["ink"], linewidth=1.5)
+        ends.append(high)
+        axes.annotate(
+            written(name, value), (max(high, value), place), (4, 0), textcoords="offset points", va="center",
+            fontsize=8.5, color=PALETTE["ink"],
+        )  # fmt: skip
+    axes.set_xlim(0, max([*ends, 1e-3]) * 1.25)
+
+
+def difference_plot(rows: Mapping[str, Mapping[str, Any]], names: Sequence[str], plot: str, title: str) -> Plot | None:
+    """What each row gains over MLE, text by text, with its interval: {label: {figure: {"mean", "low", "high"}}}."""
+    names = [name for name in names if all(name in row for row in rows.values())]
+    if not rows or not names:
+        return None
+    figure = new_figure(1.9 + 1.7 * len(names), 1.3 + 0.34 * len(rows))
+    panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    for axes, name in zip(panels, names, strict=True):
+        for place, (label, row) in enumerate(rows.items()):
+            colour = PALETTE.get(read_objective(label)[0], PALETTE["other"])
+            axes.plot([row[name]["low"], row[name]["high"]], [place, place], color=colour, linewidth=2)
+            axes.plot([row[name]["mean"]], [place], "o", color=colour, markersize=5)
+        axes.axvline(0, color=PALETTE["soft"], linewidth=1)
+        style_axes(axes, title="", x=column(name).title, y="")
+        axes.tick_params(axis="x", labelsize=8.5)
+        axes.tick_params(axis="y", length=0)
+        axes.locator_params(axis="x", nbins=4)
+    panels[0].set_yticks(range(len(rows)), list(rows))
+    panels[0].invert_yaxis()
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, color=PALETTE["ink"], fontweight="bold")
+    caption = "Difference from MLE with beam search, text by text; lines: its 95% bootstrap interval."
+    return Plot(plot, caption, figure)
