@@ -122,8 +122,8 @@ def lengths(setup: Setup) -> Outcome:
     protocol = measured["protocol"]
     note = (
         f"{protocol['prefixes']:,} of {protocol['all_prefixes']:,} prefixes, each continued once greedily by "
-        f"{max(scale.lengths)} tokens; shorter texts are its beginnings. The paper prints a picture, no numbers: SG is below "
-        "MLE at every length."
+        f"{max(scale.lengths)} tokens; shorter texts are its beginnings. The paper prints a picture, no numbers: SG is "
+        "below MLE at every length."
     )
     compared = Comparison([*rows, human], _CORPUS, [note])
     return Outcome(
