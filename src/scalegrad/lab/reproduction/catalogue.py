@@ -13,6 +13,7 @@ from scalegrad.report.reproduction import Reproduction, read_all, write_folder, 
 from scalegrad.runs import check_writable_folder, environment
 
 ALL = "all"
+SMOKE = "Scale smoke: a few steps and texts, to see that everything runs. The figures say nothing of the objectives."
 DATA = {
     "ptb": "the Penn Treebank's test text",
     "imdb": "IMDB reviews",
@@ -99,7 +100,7 @@ def reproduce(experiment: Experiment, setup: Setup) -> Reproduction:
         experiment.shows,
         setup.scale,
         outcome.tables,
-        said=outcome.said,
+        said=[*([SMOKE] if setup.scale == "smoke" and experiment.scaled else []), *outcome.said],
         made=made,
     )
     found = write_folder(found, outcome.plots, out / experiment.name)

@@ -121,9 +121,9 @@ def lengths(setup: Setup) -> Outcome:
     human = System("Human", _by_length(measured["human"]), "human")
     protocol = measured["protocol"]
     note = (
-        f"{protocol['prefixes']:,} of {protocol['all_prefixes']:,} prefixes, each continued once by {max(scale.lengths)} "
-        "tokens greedily; shorter texts are its beginnings. The paper prints a picture and no numbers: SG is below MLE "
-        "at every length."
+        f"{protocol['prefixes']:,} of {protocol['all_prefixes']:,} prefixes, each continued once greedily by "
+        f"{max(scale.lengths)} tokens; shorter texts are its beginnings. The paper prints a picture, no numbers: SG is "
+        "below MLE at every length."
     )
     compared = Comparison([*rows, human], _CORPUS, [note])
     return Outcome(

@@ -36,7 +36,7 @@ def _is_kept(path: Path) -> bool:
 
     >>> [_is_kept(Path(name)) for name in ("wikitext/results.json", "runs/base/mle-seed-0/model/config.json")]
     [True, False]
-    >>> name = "runs/base/{}/samples/wikitext-103 test.greedy.jsonl"
+    >>> name = "runs/base/{}/samples/wikitext-103-test.greedy.jsonl"
     >>> [_is_kept(Path(name.format(run))) for run in ("sg-0.2-seed-0", "sg-0.2-seed-1", "sg-0.5-seed-0")]
     [True, False, False]
     """
