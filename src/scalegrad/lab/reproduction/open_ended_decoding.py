@@ -10,13 +10,12 @@ from scalegrad.lab.jobs import Progress
 from scalegrad.lab.reproduction.open_ended import made_of, scoring_of
 from scalegrad.lab.reproduction.open_ended_scale import MAIN, TEST, scale_of, trained
 from scalegrad.lab.reproduction.outcome import Experiment, Outcome, Setup, Shown
-from scalegrad.report.comparison import Comparison, Plot, System, human_row, merge_seeds
+from scalegrad.report.comparison import Comparison, Plot, System, human_row, merge_seeds, paper_rows
 from scalegrad.report.comparison.colours import PALETTE
 from scalegrad.report.comparison.columns import written
 from scalegrad.report.comparison.evaluations import objective_label, read_objective
 from scalegrad.report.comparison.plots import SIZE
 from scalegrad.report.figure import new_figure, style_axes
-from scalegrad.report.paper import TABLES
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.lengths import measure_lengths
@@ -39,7 +38,8 @@ def decoding(setup: Setup) -> Outcome:
     ]
     human = human_row(evaluations[0])
     notes = list(dict.fromkeys(note for found in evaluations for note in found["notes"]))
-    compared = Comparison([*rows, *human, *_paper_rows(rows)], _CORPUS, notes)
+    paper, compares = paper_rows("decoding", [row.label for row in rows], [found["protocol"] for found in evaluations])
+    compared = Comparison([*rows, *human, *paper], _CORPUS, [*notes, *compares])
     said = [_said_of_decoding(rows, objective_label(objective)) for objective in MAIN]
     return Outcome([Shown("Decoding strategies", compared)], [], [s for s in said if s], made_of(runs, scale))
 
@@ -58,17 +58,6 @@ def _decoded_rows(run: Run, found: dict[str, Any], decodings: Sequence[str]) -> 
             strength,
         )
         for name in decodings
-    ]
-
-
-def _paper_rows(rows: Sequence[System]) -> list[System]:
-    table = TABLES["decoding"].rows
-    wanted = [*(row.label for row in rows if row.label in table), "Human"]
-    return [
-        System(
-            f"{label}, in the paper", table[label], "paper", "human" if label == "Human" else label.split()[0].lower()
-        )
-        for label in wanted
     ]
 
 
@@ -130,10 +119,11 @@ def lengths(setup: Setup) -> Outcome:
         rows.append(merge_seeds([System(label, _by_length(one), "trained", family, strength) for one in found]))
     measured = runs[0].load("lengths")[_CORPUS]
     human = System("Human", _by_length(measured["human"]), "human")
+    protocol = measured["protocol"]
     note = (
-        f"{measured['protocol']['prefixes']:,} of {measured['protocol']['all_prefixes']:,} prefixes, each continued once "
-        f"by {max(scale.lengths)} tokens greedily; shorter texts are its beginnings. The paper's figure has no figures "
-        "in print: it shows SG below MLE at every length."
+        f"{protocol['prefixes']:,} of {protocol['all_prefixes']:,} prefixes, each continued once greedily by "
+        f"{max(scale.lengths)} tokens; shorter texts are its beginnings. The paper prints a picture, no numbers: SG is "
+        "below MLE at every length."
     )
     compared = Comparison([*rows, human], _CORPUS, [note])
     return Outcome(

@@ -123,16 +123,16 @@ def devices_of(setup: Setup) -> Sequence[str] | None:
 
 
 def _smoke(setup: Setup) -> Scale:
-    """Every part once, in seconds: what it prints says nothing of the objectives."""
+    """Every part once, in seconds, on the validation text alone: what it prints says nothing of the objectives."""
     model = setup.model or base.NAME
     settings = Settings(
         max_steps=2, batch_size=2, learning_rate=LEARNING_RATES.get(model, 3e-5), evaluate_every=2, log_every=1,
         trackers=(),
     )  # fmt: skip
-    config = TrainConfig(model, ("wikitext-2",), validation=VALID, validation_sequences=2, settings=settings)
+    config = TrainConfig(model, (VALID,), validation_sequences=2, length=100, settings=settings)
     few = (0.2, 0.5, 0.8)
     return Scale(
-        config, seeds=2, chunks=2, prefixes=6, new_tokens=50, length_prefixes=2, gammas=few, alphas=(0.5, 1.0, 1.5),
+        config, seeds=1, chunks=1, prefixes=3, new_tokens=20, length_prefixes=2, gammas=few, alphas=(0.5, 1.0, 1.5),
         schedules=("sg=linear:1.0:0.2:2",), penalties=few, decodings=("greedy", "beam=3", "top_p=0.9", "top_k=40"),
         other_penalties=("greedy,repetition_penalty=1.2", "greedy,block=3"),
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """The results of a reproduction without its weights, small enough to carry: `python -m …packing FOLDER FILE.tar.xz`.
 
-Kept: every table, plot and record, and the texts of the first seed's greedy decodings of the paper's three objectives.
+Kept: every table, plot and record, and the texts of the first seed's greedy decodings of the paper's three objectives,
+and every objective's of the paper's printed beginnings.
 Unpacked elsewhere, `scalegrad reproduce` shows the same and trains nothing anew.
 """
 
@@ -10,11 +11,12 @@ import argparse
 import tarfile
 from pathlib import Path
 
+from scalegrad.lab.reproduction.examples import SAMPLES
 from scalegrad.lab.reproduction.open_ended_scale import BASE_SMALL, MAIN
 from scalegrad.runs import replacing
 
-_LEFT_OUT = ("model", "adapter", "checkpoints", "tensorboard", "pretraining")
-_RECORDS = (".json", ".jsonl", ".md", ".html", ".png", ".txt")
+_LEFT_OUT = ("model", "adapter", "checkpoints", "tensorboard", "pretraining", "study")  # a study has secrets
+_RECORDS = (".json", ".jsonl", ".md", ".html", ".png", ".svg", ".txt")
 
 
 def pack(folder: str | Path, target: str | Path) -> list[Path]:
@@ -34,7 +36,7 @@ def _is_kept(path: Path) -> bool:
 
     >>> [_is_kept(Path(name)) for name in ("wikitext/results.json", "runs/base/mle-seed-0/model/config.json")]
     [True, False]
-    >>> name = "runs/base/{}/samples/wikitext-103 test.greedy.jsonl"
+    >>> name = "runs/base/{}/samples/wikitext-103-test.greedy.jsonl"
     >>> [_is_kept(Path(name.format(run))) for run in ("sg-0.2-seed-0", "sg-0.2-seed-1", "sg-0.5-seed-0")]
     [True, False, False]
     """
@@ -43,6 +45,8 @@ def _is_kept(path: Path) -> bool:
     if path.parts[0] == BASE_SMALL:
         return path.name == "recipe.json"
     if "samples" not in path.parts:
+        return True
+    if path.name == Path(SAMPLES).name:
         return True
     run = path.parts[path.parts.index("samples") - 1]
     of_main = run in [f"{objective.replace('=', '-')}-seed-0" for objective in MAIN]

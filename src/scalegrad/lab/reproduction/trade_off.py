@@ -1,8 +1,9 @@
-"""Perplexity against repetition as curves: over γ, over α and over the penalty of the decoding, compared where equal."""
+"""Perplexity against repetition as curves, over γ, over α and over the penalty of the decoding: held equal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from scalegrad.report.comparison import Comparison, System
@@ -17,9 +18,6 @@ class Curves(NamedTuple):
     scale_grad: list[System]
     unlikelihood: list[System]
     penalty: list[System]
-
-
-_NAMES = ("ScaleGrad", "unlikelihood", "the decoding-time penalty")
 
 
 def curves_of(comparison: Comparison) -> Curves:
@@ -44,7 +42,7 @@ def where(points: Sequence[Point], at: float, *, on: int) -> float | None:
     >>> where(curve, 0.5, on=1), where(curve, 10.5, on=0), where(curve, 0.3, on=1)
     (13.0, 0.7, None)
     """
-    for before, after in zip(points, points[1:], strict=False):
+    for before, after in pairwise(points):
         low, high = sorted((before[on], after[on]))
         if low <= at <= high:
             share = 0.0 if before[on] == after[on] else (at - before[on]) / (after[on] - before[on])
@@ -59,15 +57,16 @@ def comparisons(comparison: Comparison, reference: str, name: str = "rep_1") -> 
     here = next((s for s in comparison.of_kind("trained") if s.label == reference), None)
     if here is None or any(key not in here.figures for key in ("ppl", name)):
         return []
-    title = column(name).title
+    title, others = column(name).title, curves[1:]
     rep, ppl = here.figures[name], here.figures["ppl"]
-    at_rep = [_written("ppl", where(_points(curve, name), rep, on=1)) for curve in curves]
-    at_ppl = [_written(name, where(_points(curve, name), ppl, on=0)) for curve in curves]
-    how = "each between its two nearest points"
+    at_rep = [_written("ppl", where(_points(curve, name), rep, on=1)) for curve in others]
+    at_ppl = [_written(name, where(_points(curve, name), ppl, on=0)) for curve in others]
+    mle = curves.scale_grad[0].figures
     return [
-        f"At the {title} of {reference} ({written(name, rep)}) the perplexity is "
-        f"{_told(at_rep)} ({how}; MLE's own is {written('ppl', curves.scale_grad[0].figures['ppl'])}).",
-        f"At the perplexity of {reference} ({written('ppl', ppl)}) {title} is {_told(at_ppl)}.",
+        f"{reference} has a perplexity of {written('ppl', ppl)} at a {title} of {written(name, rep)} (MLE: "
+        f"{written('ppl', mle['ppl'])} at {written(name, mle[name])}); at this {title} the perplexity of unlikelihood "
+        f"is {at_rep[0]} and that of the decoding-time penalty {at_rep[1]}, and at this perplexity the {title} of "
+        f"unlikelihood is {at_ppl[0]} and that of the penalty {at_ppl[1]} (straight lines between the points tried).",
     ]
 
 
@@ -79,31 +78,35 @@ def verdict(comparison: Comparison, reference: str, name: str = "rep_1") -> str:
         return ""
     rep, ppl, title = here.figures[name], here.figures["ppl"], column(name).title
     other_ppl, other_rep = where(curve, rep, on=1), where(curve, ppl, on=0)
-    said = []
+    said, signs = [], []
     if other_ppl is not None:
-        margin = max(0.005 * ppl, here.deviations.get("ppl", 0.0))
-        better = "the same as" if abs(ppl - other_ppl) <= margin else "lower than" if ppl < other_ppl else "higher than"
+        signs.append(_sign(other_ppl - ppl, max(0.005 * ppl, here.deviations.get("ppl", 0.0))))
         said.append(
-            f"at equal {title} ({written(name, rep)}) its perplexity, {written('ppl', ppl)}, is {better} that of MLE "
-            f"decoded with the penalty, {written('ppl', other_ppl)}"
+            f"at equal {title} ({written(name, rep)}) its perplexity, {written('ppl', ppl)}, is {_HOW[signs[-1]]} that "
+            f"of MLE decoded with the penalty, {written('ppl', other_ppl)}"
         )
     if other_rep is not None:
-        margin = max(0.005, here.deviations.get(name, 0.0))
-        better = "the same as" if abs(rep - other_rep) <= margin else "lower than" if rep < other_rep else "higher than"
+        signs.append(_sign(other_rep - rep, max(0.005, here.deviations.get(name, 0.0))))
         said.append(
-            f"at equal perplexity ({written('ppl', ppl)}) its {title}, {written(name, rep)}, is {better} the "
+            f"at equal perplexity ({written('ppl', ppl)}) its {title}, {written(name, rep)}, is {_HOW[signs[-1]]} the "
             f"penalty's, {written(name, other_rep)}"
         )
     if not said:
-        least, most = sorted(point[1] for point in (curve[0], curve[-1]))
+        ends = " to ".join(written(name, point[1]) for point in (curve[0], curve[-1]))
         return (
             f"{reference} and the penalty have no {title} and no perplexity in common: the penalty's {title} goes from "
-            f"{written(name, most)} to {written(name, least)}."
+            f"{ends}."
         )
-    wins = (other_ppl is None or ppl < other_ppl) and (other_rep is None or rep < other_rep)
-    loses = (other_ppl is None or ppl >= other_ppl) and (other_rep is None or rep >= other_rep)
-    answer = "Yes" if wins else "No" if loses else "It depends"
+    answer = _ANSWERS[tuple(sorted({*signs} - {0}))]
     return f"Does training with {reference} beat the decoding-time penalty? {answer}: {', and '.join(said)}."
+
+
+_ANSWERS = {(1,): "Yes", (-1,): "No", (): "Neither is better", (-1, 1): "It depends"}
+_HOW = {1: "lower than", 0: "the same as", -1: "higher than"}
+
+
+def _sign(value: float, margin: float) -> int:
+    return 0 if abs(value) <= margin else (1 if value > 0 else -1)
 
 
 def _points(curve: Sequence[System], name: str) -> list[Point]:
@@ -111,9 +114,4 @@ def _points(curve: Sequence[System], name: str) -> list[Point]:
 
 
 def _written(name: str, value: float | None) -> str:
-    return "out of reach" if value is None else written(name, value)
-
-
-def _told(values: Sequence[str]) -> str:
-    said = [f"{value} for {name}" for name, value in zip(_NAMES, values, strict=True)]
-    return f"{', '.join(said[:-1])} and {said[-1]}"
+    return "out of its reach" if value is None else written(name, value)

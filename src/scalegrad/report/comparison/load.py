@@ -55,7 +55,7 @@ def compare_runs(runs: Sequence[Run], corpus: str | None = None) -> Comparison:
     systems: list[System] = []
     for label, members in zip(labels, groups.values(), strict=True):
         systems += _rows(label, members, chosen)
-    systems.sort(key=_place)
+    systems.sort(key=place)
     missing = [str(run.path) for run, evaluations in scored if chosen not in evaluations]
     notes = list(dict.fromkeys(note for _, e in scored for note in e.get(chosen, {}).get("notes", [])))
     if missing:
@@ -86,7 +86,7 @@ def _rows(label: str, members: Sequence[Scored], corpus: str) -> list[System]:
     return [replace(first, log=runs[0].metrics(), made=_made(runs)), *decoded]
 
 
-def _place(system: System) -> tuple[bool, int, float]:
+def place(system: System) -> tuple[bool, int, float]:
     """Trained before decoded, MLE before UL before SG, each from weak to strong; others stay where they are."""
     family = ("mle", "ul", "sg").index(system.family) if system.family in ("mle", "ul", "sg") else 3
     strength = system.strength or 0.0

@@ -156,7 +156,7 @@ def cut_corpus(
     """Cut `corpus` for `evaluate`; `chunks` and `prefixes` as there."""
     ids = encode_corpus(corpus.text, tokenizer)
     all_chunks, all_prefixes = language_modelling_chunks(ids, targets), completion_blocks(ids, PREFIX_TOKENS)
-    chosen, starts = _spread(all_chunks, chunks), _spread(all_prefixes, prefixes)
+    chosen, starts = spread(all_chunks, chunks), spread(all_prefixes, prefixes)
     if chunks != 0 and not len(chosen):
         raise ValueError(f"corpus: {corpus.name} has {len(ids):,} tokens, fewer than one chunk of {targets + 1:,}")
     if prefixes != 0 and not len(starts):
@@ -172,9 +172,9 @@ def cut_corpus(
         "unknown": _UNKNOWN in corpus.text,
         "corpus_sha256": corpus.checksum,
     }
-    ends = _spread(completion_blocks(np.arange(len(ids), dtype=np.int32), PREFIX_TOKENS), prefixes)[:, -1] + 1
+    ends = spread(completion_blocks(np.arange(len(ids), dtype=np.int32), PREFIX_TOKENS), prefixes)[:, -1] + 1
     originals = [ids[end : end + new_tokens].tolist() for end in ends]
-    blocks = _spread(completion_blocks(ids, new_tokens), len(starts))
+    blocks = spread(completion_blocks(ids, new_tokens), len(starts))
     return CutCorpus(chosen, starts, originals, blocks, protocol)
 
 
@@ -252,7 +252,7 @@ def _chunk_targets(model: Any) -> int:
     return CHUNK_TARGETS if context is None else min(CHUNK_TARGETS, int(context))
 
 
-def _spread(rows: Ids, count: int | None) -> Ids:
+def spread(rows: Ids, count: int | None) -> Ids:
     """`count` of the rows, evenly spread; all of them where there are no more."""
     if count is None or count >= len(rows):
         return rows

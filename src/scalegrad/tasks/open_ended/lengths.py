@@ -13,7 +13,7 @@ from scalegrad.decoding import generate
 from scalegrad.decoding.memory import batch_estimate, out_of_memory
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended.corpora import Corpus
-from scalegrad.tasks.open_ended.evaluation import cut_corpus, text_figures
+from scalegrad.tasks.open_ended.evaluation import cut_corpus, spread, text_figures
 
 _CHUNK = 301  # tokens the paper cuts a corpus into, of which it keeps 300
 
@@ -31,7 +31,8 @@ def measure_lengths(
 ) -> dict[str, Any]:
     """Rep-n of greedy continuations at each of `lengths`, the model's and people's, into the run's lengths.json.
 
-    A greedy text of 50 tokens is the beginning of the one of 300, so each prefix is continued once.
+    A greedy text of 50 tokens is the beginning of the one of 300, so each prefix is continued once. Of human text there
+    are as many blocks as there are prefixes at most, evenly spread.
     """
     longest = max(lengths)
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
@@ -47,7 +48,7 @@ def measure_lengths(
             "all_prefixes": cut.protocol["all_prefixes"],
         },
         "model": {str(n): _figures([text[:n] for text in texts], tokenizer) for n in lengths},
-        "human": {str(n): _figures(human_blocks(ids, n).tolist(), tokenizer) for n in lengths},
+        "human": {str(n): _figures(spread(human_blocks(ids, n), len(texts)).tolist(), tokenizer) for n in lengths},
     }  # fmt: skip
     before = run.load("lengths") if (run.path / "lengths.json").is_file() else {}
     run.save("lengths", {**before, corpus.name: found})

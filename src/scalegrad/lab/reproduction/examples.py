@@ -1,0 +1,145 @@
+"""The beginnings that the paper prints, continued by the models of every objective, beside the paper's own texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scalegrad.data import gpt2_tokenizer, imdb_reviews
+from scalegrad.decoding import complete, prefixes_from_ids
+from scalegrad.integrations.objective import Objective
+from scalegrad.lab.jobs import Progress
+from scalegrad.lab.reproduction.open_ended_scale import GRID, MAIN, Scale, scale_of, trained
+from scalegrad.lab.reproduction.outcome import Experiment, Outcome, Setup
+from scalegrad.report.comparison import Comparison, Sample, System
+from scalegrad.report.comparison.columns import written
+from scalegrad.report.comparison.evaluations import HUMAN, read_objective
+from scalegrad.report.comparison.load import place
+from scalegrad.report.printed_texts import PRINTED, Printed
+from scalegrad.report.reproduction import Shown
+from scalegrad.runs import Run, samples_name
+from scalegrad.tasks.open_ended.corpora import find_corpus
+from scalegrad.tasks.open_ended.evaluation import text_figures
+
+SAMPLES = f"samples/{samples_name('printed', 'greedy')}"
+IN_PAPER = ", in the paper"
+COLUMNS = ("rep_1", "rep_2", "rep_3")
+
+
+@dataclass(frozen=True)
+class Continued:
+    """Texts that a run's model continues by greedy search, to be found in its folder."""
+
+    prefixes: tuple[str, ...]
+    new_tokens: int
+
+    def is_done(self, run: Run) -> bool:
+        """Whether these beginnings, and texts of this length, are there."""
+        records = run.load(SAMPLES) if (run.path / SAMPLES).is_file() else []
+        lengths = {record["new_tokens"] for record in records}
+        return [record["prefix"] for record in records] == list(self.prefixes) and lengths == {self.new_tokens}
+
+    def measure(self, run: Run, model: Any, tokenizer: Any, *, overwrite: bool, progress: Progress | None) -> None:
+        """Continue them, anew where there are others."""
+        ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in self.prefixes]
+        complete(
+            model, tokenizer, prefixes_from_ids(ids, tokenizer), run.path / SAMPLES,
+            max_new_tokens=self.new_tokens, min_new_tokens=self.new_tokens, overwrite=True,
+        )  # fmt: skip
+
+
+def examples(setup: Setup) -> Outcome:
+    """Tables 6, 19, 20, 27 and 28: greedy continuations, repeated runs of words marked."""
+    scale = scale_of(setup)
+    found, missing = printed_prefixes(setup.data)
+    asked = Continued(tuple(prefix for _, prefix, _ in found), scale.new_tokens)
+    runs = trained(setup, [scale.job(objective, 0, asked) for objective in (*MAIN, *GRID)])
+    here = sorted((_row(run, asked.prefixes) for run in runs), key=place)
+    human = _system(HUMAN, [Sample(prefix, _beginning_of(rest, scale)) for _, prefix, rest in found], "human")
+    paper = [
+        _system(f"{label}{IN_PAPER}", [Sample(prefix, one.texts[label]) for one, prefix, _ in found], "paper")
+        for label in found[0][0].texts
+    ]
+    numbers = [str(number) for one, _, _ in found for number in one.tables]
+    notes = [
+        "Rows in the paper are its printed texts, quoted; the others were written here by greedy search, as they are.",
+        "Figures of a few texts say little: the tables of `wikitext` have thousands.",
+        "The beginnings stand as in the corpus (WikiText-103 is CC BY-SA 3.0), so with <unk> where the paper left it "
+        "out.",
+    ]
+    if scale.new_tokens != 100:
+        notes.append(f"Texts have {scale.new_tokens} tokens, the paper's 100: Rep-n grows with length.")
+    title = f"The beginnings of tables {', '.join(sorted(numbers, key=int))}, continued"
+    table = Shown(title, Comparison([*here, human, *paper], "", notes), texts=True)
+    made = {"model": scale.config.model, "data": list(scale.config.data), "decoding": "greedy", "seed": 0}
+    return Outcome([table], (), [_said(here, paper), *missing], made)
+
+
+def printed_prefixes(data: Mapping[str, str]) -> tuple[list[tuple[Printed, str, str]], list[str]]:
+    """What the paper continues: (what it prints, the beginning in the corpus, what follows), and what is missing.
+
+    >>> found, missing = printed_prefixes({})
+    >>> [(one.tables, prefix[-10:], rest[:14]) for one, prefix, rest in found]
+    [((19,), 'a starring', ' role in the p'), ((6, 20), 'tterance "', ' set the stage')]
+    >>> missing[0]
+    'Table 27 needs the Penn Treebank (--ptb FILE), which cannot be shipped.'
+    """
+    found, missing = [], []
+    names = {"ptb": "the Penn Treebank (--ptb FILE)", "imdb": "IMDB reviews (--imdb PATH)"}
+    for one in PRINTED:
+        table = f"Table {one.tables[0]}"
+        if one.corpus in names and one.corpus not in data:
+            missing.append(f"{table} needs {names[one.corpus]}, which cannot be shipped.")
+            continue
+        here = next((cut for text in _texts(one.corpus, data) if (cut := one.prefix_in(text))), None)
+        if here is None:
+            missing.append(f"{table}: {data[one.corpus]} does not hold its beginning, “{one.first} …”.")
+        else:
+            found.append((one, *here))
+    return found, missing
+
+
+def _texts(corpus: str, data: Mapping[str, str]) -> Iterable[str]:
+    if corpus == "imdb":
+        return imdb_reviews(data[corpus])
+    return [find_corpus(corpus if corpus not in data else f"{corpus}:{data[corpus]}").text]
+
+
+def _row(run: Run, prefixes: Sequence[str]) -> System:
+    records = run.load(SAMPLES)
+    objective = Objective.parse(str(run.config["objective"]))
+    texts = [Sample(prefix, record["continuation"]) for prefix, record in zip(prefixes, records, strict=True)]
+    return _system(objective.label, texts, "trained")
+
+
+def _system(label: str, texts: Sequence[Sample], kind: str) -> System:
+    figures = text_figures([text.continuation for text in texts])
+    family, strength = ("human", None) if kind == "human" else read_objective(label.removesuffix(IN_PAPER))
+    return System(label, {name: figures[name] for name in COLUMNS}, kind, family, strength, samples=texts)
+
+
+def _beginning_of(text: str, scale: Scale) -> str:
+    """As much of human text as the models write, in GPT-2's tokens."""
+    tokenizer = gpt2_tokenizer()
+    return str(tokenizer.decode(tokenizer.encode(text[:10_000]).ids[: scale.new_tokens]))
+
+
+def _said(here: Sequence[System], paper: Sequence[System]) -> str:
+    def told(systems: Sequence[System]) -> str:
+        return ", ".join(
+            f"{system.label.removesuffix(IN_PAPER)} {written('rep_1', system.figures['rep_1'])}" for system in systems
+        )
+
+    main = [system for system in here if system.label in {s.label.removesuffix(IN_PAPER) for s in paper}]
+    return f"Rep-1 of these texts: {told(main)} here; {told(paper)} in the paper."
+
+
+EXPERIMENTS = (
+    Experiment(
+        "examples",
+        "The paper's printed beginnings, continued by every objective",
+        ("table 6", "table 19", "table 20", "table 27", "table 28"),
+        examples,
+    ),
+)

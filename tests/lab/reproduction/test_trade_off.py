@@ -1,0 +1,83 @@
+"""Curves held against each other: every number here is worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from scalegrad.lab.reproduction.trade_off import comparisons, curves_of, verdict, where
+from scalegrad.report.comparison import Comparison, System
+from scalegrad.report.comparison.plots import trade_off
+
+
+def row(label: str, ppl: float, rep: float, kind: str = "trained", family: str = "sg", strength: float | None = None):
+    return System(label, {"ppl": ppl, "rep_1": rep}, kind, family, strength)
+
+
+@pytest.fixture
+def curves() -> Comparison:
+    """MLE at (20, .8); SG to (24, .4); UL to (28, .4); the penalty to (32, .4), each through a point in between."""
+    return Comparison(
+        [
+            row("MLE", 20.0, 0.8, family="mle"),
+            row("SG γ=0.5", 21.0, 0.6, strength=0.5),
+            row("SG γ=0.2", 24.0, 0.4, strength=0.2),
+            row("SG γ=linear:1.0:0.2:9", 19.0, 0.3),
+            row("UL α=0.5", 22.0, 0.6, family="ul", strength=0.5),
+            row("UL α=2.0", 28.0, 0.2, family="ul", strength=2.0),
+            row("MLE, decoded with γ=0.5", 26.0, 0.5, "decoded", "mle", 0.5),
+            row("MLE, decoded with γ=0.2", 32.0, 0.2, "decoded", "mle", 0.2),
+            row("MLE, beam=3", 20.0, 0.9, "decoded", "mle"),
+        ]
+    )
+
+
+def test_the_curves_begin_with_mle_and_leave_schedules_out(curves):
+    scale_grad, unlikelihood, penalty = curves_of(curves)
+    assert [s.label for s in scale_grad] == ["MLE", "SG γ=0.5", "SG γ=0.2"]
+    assert [s.strength for s in unlikelihood] == [None, 0.5, 2.0]
+    assert [s.strength for s in penalty] == [None, 0.5, 0.2]
+
+
+def test_between_two_points(curves):
+    falling = [(20.0, 0.8), (26.0, 0.5), (32.0, 0.2)]
+    assert where(falling, 0.4, on=1) == 28.0  # a third of the way from 26 to 32
+    assert where(falling, 24.0, on=0) == 0.6  # two thirds of the way from .8 to .5
+    assert where(falling, 0.8, on=1) == 20.0
+    assert where(falling, 0.1, on=1) is None
+    assert where([(20.0, 0.8), (20.0, 0.8)], 0.8, on=1) == 20.0
+
+
+def test_what_is_said(curves):
+    # UL comes to .4 half-way between (22, .6) and (28, .2), at 25; at perplexity 24 it is a third of the way: .4667.
+    (said,) = comparisons(curves, "SG γ=0.2")
+    assert "SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400 (MLE: 20.00 at .800)" in said
+    assert "perplexity of unlikelihood is 25.00 and that of the decoding-time penalty 28.00" in said
+    assert "Rep-1 of unlikelihood is .467 and that of the penalty .600" in said
+    assert comparisons(curves, "SG γ=0.9") == []
+
+
+def test_does_training_win(curves):
+    assert verdict(curves, "SG γ=0.2") == (
+        "Does training with SG γ=0.2 beat the decoding-time penalty? Yes: at equal Rep-1 (.400) its perplexity, 24.00, "
+        "is lower than that of MLE decoded with the penalty, 28.00, and at equal perplexity (24.00) its Rep-1, .400, is "
+        "lower than the penalty's, .600."
+    )
+    worse = Comparison([row("SG γ=0.2", 30.0, 0.6, strength=0.2), *curves.systems[0:1], *curves.systems[6:8]])
+    assert "penalty? No: at equal Rep-1 (.600) its perplexity, 30.00, is higher than" in verdict(worse, "SG γ=0.2")
+    same = Comparison([row("SG γ=0.2", 26.05, 0.5, strength=0.2), *curves.systems[0:1], *curves.systems[6:8]])
+    assert "penalty? Neither is better: at equal Rep-1" in verdict(same, "SG γ=0.2")
+    apart = Comparison([row("SG γ=0.2", 50.0, 0.9, strength=0.2), *curves.systems[0:1], *curves.systems[6:8]])
+    assert "no Rep-1 and no perplexity in common: the penalty's Rep-1 goes from .800 to .200" in verdict(
+        apart, "SG γ=0.2"
+    )
+    assert verdict(Comparison(curves.systems[:3]), "SG γ=0.2") == ""  # nothing was decoded under a penalty
+
+
+def test_a_schedule_is_a_point_off_the_drawn_curve(curves):
+    plot = trade_off(curves)
+    assert plot is not None
+    lines = {line.get_label(): line for line in plot.figure.axes[0].get_lines()}
+    assert list(lines["SG, γ"].get_xdata()) == [20.0, 21.0, 24.0]
+    assert list(lines["UL, α"].get_xdata()) == [20.0, 22.0, 28.0]
+    assert list(lines["MLE, γ while decoding"].get_xdata()) == [20.0, 26.0, 32.0]
+    assert any(text.get_text() == "SG γ=linear:1.0:0.2:9" for text in plot.figure.axes[0].texts)
