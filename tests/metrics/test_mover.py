@@ -75,7 +75,7 @@ def test_one_pair_by_hand() -> None:
 
 
 def test_systems_together_score_as_each_alone():
-    """Whatever the other systems say: references are read once, and a batch is ordered by the first system's lengths."""
+    """Whatever the other systems say: references are read once, batches are ordered by the first system."""
     systems = [["A ball lies there.", "Two.", "It is raining on and on."], ["x", "Rain, rain and rain again.", ""]]
     together = moverscores(systems, REFERENCES)
     for predictions, found in zip(systems, together, strict=True):
