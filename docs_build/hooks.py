@@ -129,11 +129,14 @@ def mathml(formula: str, display: str) -> str:
     from latex2mathml.converter import convert
 
     made: str = convert(
-        formula.replace("\n", " ").replace(r"\mathrm{softmax}", r"\operatorname{softmax}"), display=display
+        re.sub(r"\\mathrm\{(\w+)\}", r"\\operatorname{\1}", formula.replace("\n", " ")), display=display
     )
-    # Names of functions need air where no bracket follows; a set difference is an operator.
-    made = re.sub(r"<mi>(log|softmax)</mi>(?!<mo[^>]*>&#x00028;)", r'<mi>\1</mi><mspace width="0.167em" />', made)
-    return made.replace("<mi>&#x029F5;</mi>", "<mo>&#x029F5;</mo>")
+    made = re.sub(r"<mo>(\w{2,})</mo>", r"<mi>\1</mi>", made)  # a name, not an operator with air on both sides
+    made = re.sub(r"(<mi>\w{2,}</mi>)(?!<mo[^>]*>&#x00028;)", r'\1<mspace width="0.167em" />', made)  # log p, log(p)
+    made = made.replace("<mi>&#x029F5;</mi>", "<mo>&#x029F5;</mo>")  # set difference
+    return (
+        made if display == "block" else f'<span class="inline-formula">{made}</span>'
+    )  # may begin a line of a paragraph
 
 
 # ---- what mkdocs calls -----------------------------------------------------------------------------------------------
