@@ -175,6 +175,7 @@ def test_links_out_of_docs_lead_to_pages_made_of_the_files(hooks):
 # ---- code and commands -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument:UserWarning")  # Trainer's default, without a GPU
 @each_page
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     """`python` blocks run one after another in one namespace; `pycon` blocks must print what they show."""
