@@ -20,6 +20,7 @@ TEST_NAME = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 PYTHON_NAME = re.compile(r"`(scalegrad(?:\.\w+)+)`")
 DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)  # stands for the docstrings of a module or of one name in it
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?[^)]*\)")
+OWN_ID = re.compile(r"<a id=\"([^\"]+)\">")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 COMMAND = re.compile(r"^(?:\$ )?(scalegrad (?:.*\\\n)*.*)$", re.MULTILINE)
 
@@ -127,8 +128,13 @@ def broken_links(page, text):
     ]
 
 
-def leads_somewhere(target, heading):
-    return target.exists() and (not heading or heading in {slug(found) for found in HEADING.findall(prose(target))})
+def leads_somewhere(target, anchor):
+    return target.exists() and (not anchor or anchor in anchors(prose(target)))
+
+
+def anchors(text):
+    """What a link may point at: headings, and places that carry an id of their own."""
+    return {slug(heading) for heading in HEADING.findall(text)} | set(OWN_ID.findall(text))
 
 
 def slug(heading):
