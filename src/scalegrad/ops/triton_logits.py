@@ -132,7 +132,7 @@ def _rows_each(n: int, width: int, at_work: int) -> int:
     """
     most = max(ROWS, min(MOST_ROWS, width // 256, n // 512))
     turns = triton.cdiv(n, most * at_work)
-    return max(ROWS, triton.cdiv(n, turns * at_work))
+    return max(ROWS, int(triton.cdiv(n, turns * at_work)))
 
 
 def _at_work(device: torch.device) -> int:
