@@ -55,10 +55,8 @@ def wikitext_jobs(scale: Scale) -> list[Job]:
 
 def _with_penalties(scale: Scale, test: Scoring, seed: int) -> Scoring:
     """Every penalty for the first seed; for the others the γ of the paper's grid."""
-    if seed:
-        gammas, others = [gamma for gamma in scale.penalties if gamma in _GRID_GAMMAS], ()
-    else:
-        gammas, others = list(scale.penalties), scale.other_penalties
+    gammas = [gamma for gamma in scale.penalties if seed == 0 or gamma in _GRID_GAMMAS]
+    others = scale.other_penalties if seed == 0 else ()
     return replace(test, strategies=("greedy", *(f"greedy,gamma={gamma}" for gamma in gammas), *others))
 
 
