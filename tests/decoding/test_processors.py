@@ -199,9 +199,9 @@ def test_the_repetition_penalty_is_hugging_faces(
 
 
 def test_the_repetition_penalty_comes_before_what_normalises() -> None:
-    history, row = open_history([0, 1])
+    history, _ = open_history([0, 1])
     first, second = decoding.parse("greedy,gamma=0.5,repetition_penalty=1.5").processors(history)
     assert isinstance(first, RepetitionPenaltyProcessor)
     assert isinstance(second, NoveltyProcessor)
-    with pytest.raises(ValueError, match="repetition_penalty must be positive, not 0.0"):
+    with pytest.raises(ValueError, match=r"repetition_penalty must be positive, not 0.0"):
         decoding.parse("greedy,repetition_penalty=0")
