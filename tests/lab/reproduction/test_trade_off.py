@@ -59,8 +59,8 @@ def test_what_is_said(curves):
 def test_does_training_win(curves):
     assert verdict(curves, "SG γ=0.2") == (
         "Does training with SG γ=0.2 beat the decoding-time penalty? Yes: at equal Rep-1 (.400) its perplexity, 24.00, "
-        "is lower than that of MLE decoded with the penalty, 28.00, and at equal perplexity (24.00) its Rep-1, .400, is "
-        "lower than the penalty's, .600."
+        "is lower than that of MLE decoded with the penalty, 28.00, and at equal perplexity (24.00) its Rep-1, .400, "
+        "is lower than the penalty's, .600."
     )
     worse = Comparison([row("SG γ=0.2", 30.0, 0.6, strength=0.2), *curves.systems[0:1], *curves.systems[6:8]])
     assert "penalty? No: at equal Rep-1 (.600) its perplexity, 30.00, is higher than" in verdict(worse, "SG γ=0.2")

@@ -31,6 +31,7 @@ from scalegrad.runs import Run
 
 _REFERENCE = objective_label(MAIN[2])
 _WITHOUT_UNKNOWN = ("rep_1_no_unk", "rep_2_no_unk", "rep_3_no_unk")
+_KNOWN_PENALTIES = {"greedy,repetition_penalty=": "repetition_penalty ", "greedy,block=": "no_repeat_ngram_size "}
 _GRID_GAMMAS = tuple(read_objective(name)[1] for name in (*MAIN, *GRID) if name.startswith("sg"))
 
 
@@ -70,7 +71,7 @@ def wikitext(setup: Setup) -> Outcome:
     scale = scale_of(setup)
     jobs = wikitext_jobs(scale)
     runs = trained(setup, jobs)
-    everything = _compared(runs, "wikitext-103 test")
+    everything = _without(_compared(runs, "wikitext-103 test"), _is_another_study)
     first = [run for run, job in zip(runs, jobs, strict=True) if job.config.settings.seed == scale.config.settings.seed]
     of_grid = [run for run in first if run.config["objective"] in (*MAIN, *GRID)]
     main = _timed(_chosen(everything, [objective_label(name) for name in MAIN]), runs, setup, scale)
@@ -173,14 +174,19 @@ def _elsewhere(setup: Setup, name: str, corpus: str, sentence: str) -> Outcome:
 def _compared(runs: Sequence[Run], corpus: str) -> Comparison:
     """Runs side by side, without their texts: these lie in the runs' folders."""
     found = compare_runs(runs, corpus)
-    named = {"greedy,repetition_penalty=": "repetition_penalty ", "greedy,block=": "no_repeat_ngram_size "}
 
     def label(text: str) -> str:
-        for old, new in named.items():
+        for old, new in _KNOWN_PENALTIES.items():
             text = text.replace(old, new)
         return text
 
     return replace(found, systems=[replace(s, samples=(), label=label(s.label)) for s in found.systems])
+
+
+def _is_another_study(system: System) -> bool:
+    """A decoding that is no penalty: the runs have them once their decodings were compared."""
+    penalised = system.strength is not None or any(name in system.label for name in _KNOWN_PENALTIES.values())
+    return system.kind == "decoded" and not (system.family == "mle" and penalised)
 
 
 def _labels(objectives: Sequence[str]) -> list[str]:
