@@ -40,7 +40,7 @@ def test_human_figures(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["caption", "evaluate", "--paragraphs", path])
     shown = capsys.readouterr().out
-    assert "paper: Human" in shown
+    assert "Human, in the paper" in shown
     assert ".421" in shown
     assert ".167" in shown
 

@@ -1,6 +1,5 @@
-"""The experiment: one job at a time here, what it chooses, and tables whose figures are worked out by hand."""
+"""The experiment: a plan done and gone on with, what it chooses, and figures that are worked out by hand."""
 
-import contextlib
 import json
 from dataclasses import replace
 
@@ -10,22 +9,65 @@ from tests.tiny_bert import save_tiny_bert
 
 from scalegrad.data.pairs import Pair
 from scalegrad.lab import summarization, summarization_scores
+from scalegrad.lab.summarization import Plan
 from scalegrad.tasks.summarization.evaluation import Evaluation
+from scalegrad.tasks.summarization.recipes import small
+from scalegrad.tasks.summarization.training import Task
 from scalegrad.tasks.summarization.writing import STOCHASTIC
 
 
-def test_a_job_from_training_to_summaries(tmp_path):
+@pytest.fixture
+def plan(tmp_path):
     bert = save_tiny_bert(tmp_path / "bert", positions=192)
-    task = summarization.abstracts_task(str(bert), seed=0, quick=True, limit=8)
-    task = replace(task, recipe=replace(task.recipe, writer=replace(task.recipe.writer, max_steps=2, evaluate_every=2)))
+
+    def task(seed):
+        recipe = small(seed)
+        return Task(
+            str(bert),
+            "scitldr",
+            replace(
+                recipe,
+                selector=replace(recipe.selector, max_steps=1, evaluate_every=1, trackers=(), precision="fp32"),
+                writer=replace(recipe.writer, max_steps=2, evaluate_every=2, trackers=(), precision="fp32"),
+                decoder_shape={"decoder_layers": 1, "decoder_inner": 16},
+            ),
+            limit=8,
+        )
+
     how = Evaluation(betas=(0.0, 1.0), max_new_tokens=4, mover=False, batch=8)
-    result = summarization.run_job(summarization.Job(task, "mle", 0, str(tmp_path / "out"), how, 2, 2))
-    assert result["trained"]["steps"] == 2
-    assert {name: len(texts) for name, texts in result["summaries"].items()} == dict.fromkeys(("beam", *STOCHASTIC), 2)
-    assert summarization.validation_score(result) == max(
-        result["evaluation"]["length_normalisation"]["validation_scores"].values()
-    )
-    json.dumps(result)
+    return Plan("abstracts", (task(0), task(1)), ("mle", "sg=0.8", "sg=0.5"), how, choose=2, limit=2)
+
+
+def test_a_plan_is_done_once(plan, tmp_path):
+    """All three with the first seed, then MLE and the better γ with the second; a second call trains nothing."""
+    steps = []
+    found = summarization.run_plan(plan, tmp_path, lambda what, done, total: steps.append((what.split(" · ")[0], done)))
+    chosen = found["chosen"]["sg"]["strength"]
+    scores = found["chosen"]["sg"]["validation_scores"]
+    assert scores[str(chosen)] == max(scores.values())
+    assert [(one["objective"], one["seed"]) for one in found["results"]] == [
+        ("mle", 0), ("sg=0.5", 0), ("sg=0.8", 0), ("mle", 1), (f"sg={chosen}", 1),
+    ]  # fmt: skip
+    first = found["results"][0]
+    assert first["trained"]["steps"] == 2
+    assert {name: len(texts) for name, texts in first["summaries"].items()} == dict.fromkeys(("beam", *STOCHASTIC), 2)
+    assert list(found["results"][1]["summaries"]) == ["beam"]
+    assert ("training mle, seed 0", 2) in steps
+    assert ("training selector, seed 1", 1) in steps
+    assert json.loads((tmp_path / "abstracts.json").read_text())["results"] == found["results"]
+    steps.clear()
+    again = summarization.run_plan(plan, tmp_path, lambda what, done, total: steps.append(what))
+    assert (again["results"], steps) == (found["results"], [])
+    other = replace(plan, choose=3)
+    with pytest.raises(ValueError, match=r"results of other settings \(its choose is another\)"):
+        summarization.run_plan(other, tmp_path)
+
+
+def test_a_given_beta_is_not_chosen(plan, tmp_path):
+    one = replace(plan, tasks=plan.tasks[:1], objectives=("sg=0.8",), betas={"sg=0.8": 1.5})
+    (result,) = summarization.run_plan(one, tmp_path)["results"]
+    assert result["evaluation"]["length_normalisation"] == {"beta": 1.5, "rule": "given"}
+    assert result["evaluation"]["strategies"] == {"beam": "beam=5,gnmt=1.5,block_words=3"}
 
 
 def result(objective, *scores, seed=0, texts=()):
@@ -37,11 +79,12 @@ def result(objective, *scores, seed=0, texts=()):
     }  # fmt: skip
 
 
-def test_strengths_are_chosen_by_the_validation_score():
+def test_strengths_are_chosen_by_the_first_seeds_validation_score():
     results = [result("mle", 30.0), result("ul=0.5", 9.0, 11.0), result("ul=1.0", 10.0), result("sg=0.8", 7.0)]
-    chosen = summarization.choose_strengths([*results, result("sg=0.2", 8.0)])
+    chosen = summarization.choose_strengths([*results, result("sg=0.2", 8.0), result("sg=0.8", 99.0, seed=1)])
     assert chosen["ul"] == {"strength": 0.5, "validation_scores": {"0.5": 11.0, "1.0": 10.0}}
     assert chosen["sg"]["strength"] == 0.2
+    assert summarization.choose_strengths([result("sg=0.8")]) == {"sg": {"strength": 0.8, "validation_scores": {}}}
 
 
 class Pool:
@@ -67,46 +110,14 @@ def test_a_failed_run_is_noted_and_ends_no_other(tmp_path, monkeypatch):
     monkeypatch.setattr(summarization, "run_job", run)
     ledger = summarization.Ledger(tmp_path / "abstracts.json", {"experiment": "abstracts"})
     jobs = [summarization.Job(None, one, 0, "", None, 1, None) for one in ("sg=0.8", "ul=0.5", "mle")]
-    ledger.run(Pool(), jobs)
+    with pytest.raises(
+        ValueError, match=r"1 of 3 runs failed, the others are kept \(ul=0.5 seed 0: ValueError\('out of"
+    ):
+        ledger.run_in(Pool(), jobs)
     found = json.loads((tmp_path / "abstracts.json").read_text())
     assert [one["objective"] for one in found["results"]] == ["mle", "sg=0.8"]
     assert found["failed"] == [{"objective": "ul=0.5", "seed": 0, "error": "ValueError('out of memory')"}]
     assert found["chosen"]["sg"]["strength"] == 0.8
-
-
-@pytest.mark.parametrize("failed", [False, True])
-def test_finished_runs_stay_where_another_failed(tmp_path, monkeypatch, capsys, failed):
-    def run(arguments, ledger):
-        (tmp_path / "abstracts-runs" / "0").mkdir(parents=True)
-        if failed:
-            ledger.failed.append({"objective": "ul=0.5", "seed": 0, "error": "ValueError('out of memory')"})
-
-    monkeypatch.setattr(summarization, "run_abstracts", run)
-    with pytest.raises(SystemExit) if failed else contextlib.nullcontext():
-        summarization.main(["abstracts", "--out", str(tmp_path)])
-    assert len(json.loads(capsys.readouterr().out)["failed"]) == failed
-    assert (tmp_path / "abstracts-runs" / "0").is_dir() == failed
-
-
-def test_news_without_pairs_to_choose_by_are_refused(tmp_path):
-    (tmp_path / "pairs.jsonl").write_text(json.dumps({"article": "A.", "highlights": "one"}) + "\n")
-    with pytest.raises(ValueError, match="validation must be at least 1 pair, to choose by, not 0"):
-        summarization._split_news(*[str(tmp_path / "pairs.jsonl")] * 2, str(tmp_path / "data"), 0, None)
-
-
-def test_news_are_split_and_the_test_file_is_the_test_set(tmp_path):
-    rows = [{"id": str(i), "article": f"A {i}.", "highlights": "one\ntwo"} for i in range(10)]
-    for name, part in (("pairs", rows[:8]), ("held", rows[8:])):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
-    folder = tmp_path / "data"
-    summarization._split_news(str(tmp_path / "pairs.jsonl"), str(tmp_path / "held.jsonl"), str(folder), 3, None)
-    task = summarization.news_task("model", str(folder), 0)
-    assert [[pair.id for pair in task.pairs(split)] for split in ("train", "validation", "test")] == [
-        ["0", "1", "2", "3", "4"],
-        ["5", "6", "7"],
-        ["8", "9"],
-    ]
-    assert task.pairs("test")[0].references == ("one\ntwo",)
 
 
 PAIRS = [Pair("1", ("a b c d e f g h",), ("a b c d",)), Pair("2", ("a b c d e f g h",), ("e f g h",))]
@@ -136,10 +147,6 @@ def test_scores_over_seeds_and_differences_by_hand():
     assert sg["minus_mle"]["rouge_1"]["mean"] == pytest.approx(75)
     assert (sg["minus_mle"]["rouge_1"]["low"], sg["minus_mle"]["rouge_1"]["high"]) == pytest.approx((50, 100))
     assert "minus_mle" not in mle
-    page = summarization_scores.markdown({"abstracts": scored})
-    assert "| MLE (2 seeds) | 25.0 (0.0–50.0) |" in page
-    assert "| SG γ=0.8 | 42.19 | 19.53 | 39.25 | 20.23 |" in page
-    assert "| MLE top_p=0.3 | 45.44 | 24.61 |" in page
 
 
 def test_articles_that_are_not_there_are_told():
@@ -147,9 +154,18 @@ def test_articles_that_are_not_there_are_told():
         summarization_scores.score_experiment(EXPERIMENT, PAIRS[:1], mover=False)
 
 
-def test_scores_from_the_command_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(summarization_scores, "scitldr", lambda split: PAIRS)
-    (tmp_path / "abstracts.json").write_text(json.dumps(EXPERIMENT))
-    summarization_scores.main([str(tmp_path / "abstracts.json"), "--no-mover", "--out", str(tmp_path / "results")])
-    assert json.loads((tmp_path / "results" / "summarization.json").read_text())["abstracts"]["test_texts"] == 2
-    assert (tmp_path / "results" / "summarization.md").read_text().startswith("# Summarisation: results")
+def test_scores_are_made_again_only_where_runs_were_added(tmp_path, monkeypatch):
+    made = []
+
+    def score(experiment, pairs, device="cpu"):
+        made.append(len(experiment["results"]))
+        runs = [{"objective": o["objective"], "seed": o["seed"], **o["trained"]} for o in experiment["results"]]
+        return {"runs": runs, "made": len(made)}
+
+    monkeypatch.setattr(summarization_scores, "score_experiment", score)
+    fewer = {**EXPERIMENT, "results": EXPERIMENT["results"][:2]}
+    found = [
+        summarization_scores.scores_beside(tmp_path / "s.json", one, lambda: PAIRS)["made"]
+        for one in (fewer, fewer, EXPERIMENT, EXPERIMENT)
+    ]
+    assert (found, made) == ([1, 1, 2, 2], [2, 3])

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalegrad.metrics import moverscore
+from scalegrad.metrics import moverscore, moverscores
 from scalegrad.metrics.mover import transport_cost
 
 transformers = pytest.importorskip("transformers")
@@ -72,6 +72,16 @@ def test_one_pair_by_hand() -> None:
     alone = moverscore(["Horses"], ["Horses , flugelhorns !"])
     moved = (np.linalg.norm(horse - horses) + np.linalg.norm(horse - flugelhorns)) / 2
     assert alone.mean == pytest.approx(1 - moved, abs=1e-5)
+
+
+def test_systems_together_score_as_each_alone():
+    """Whatever the other systems say: references are read once, batches are ordered by the first system."""
+    systems = [["A ball lies there.", "Two.", "It is raining on and on."], ["x", "Rain, rain and rain again.", ""]]
+    together = moverscores(systems, REFERENCES)
+    for predictions, found in zip(systems, together, strict=True):
+        assert found.per_text == pytest.approx(moverscore(predictions, REFERENCES).per_text, abs=1e-5)
+    with pytest.raises(ValueError, match="systems must hold the predictions of at least one"):
+        moverscores([], REFERENCES)
 
 
 def test_meaning_is_told_from_words() -> None:

@@ -200,8 +200,8 @@ class Ledger:
             raise ValueError(f"{len(self.failed)} of {len(jobs)} runs failed, the others are kept ({named})")
 
     def keep(self, result: dict[str, Any]) -> None:
-        """Add a run's results."""
-        self.results.append(result)
+        """Add a run's results, as the file will hold them."""
+        self.results.append(plain(result))
         self.results.sort(key=lambda result: (result["seed"], result["objective"]))
         self.write()
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from scalegrad.data.pairs import Pair
 from scalegrad.integrations.objective import Objective
-from scalegrad.metrics import bootstrap, paired_bootstrap, permutation_test
+from scalegrad.metrics import bootstrap, moverscores, paired_bootstrap, permutation_test
 from scalegrad.metrics.significance import mean as mean_of
 from scalegrad.runs.atomic import write_json
 from scalegrad.tasks.summarization.scoring import human, per_text
@@ -52,11 +52,7 @@ def score_experiment(
             f"test: {len(missing)} of the {len(experiment['test'])} articles are not there ({missing[0]}, …)"
         )
     test = [by_id[name] for name in experiment["test"]]
-    systems: dict[str, list[Values]] = {}
-    for result in experiment["results"]:
-        for strategy, texts in result["summaries"].items():
-            label = Objective.parse(result["objective"]).label + ("" if strategy == "beam" else f", {strategy}")
-            systems.setdefault(label, []).append(_kept(per_text(texts, test, mover, device)))
+    systems = _systems(experiment, test, mover, device)
     base = systems.get("MLE")
     rows = {label: _row(values, base if label != "MLE" else None) for label, values in systems.items()}
     chosen = {
@@ -85,8 +81,21 @@ def score_experiment(
     }
 
 
-def _kept(values: Values) -> Values:
-    return {name: values[name] for name in FIGURES if name in values}
+def _systems(experiment: dict[str, Any], test: Sequence[Pair], mover: bool, device: str) -> dict[str, list[Values]]:
+    """Label → the figures of every text, a seed after another."""
+    labels, texts = [], []
+    for result in experiment["results"]:
+        for strategy, written in result["summaries"].items():
+            labels.append(Objective.parse(result["objective"]).label + ("" if strategy == "beam" else f", {strategy}"))
+            texts.append(written)
+    figures = [per_text(written, test, mover=False) for written in texts]
+    if mover:
+        scores = moverscores(texts, [list(pair.references) for pair in test], device=device)
+        figures = [{**own, "moverscore_1": 100 * score.per_text} for own, score in zip(figures, scores, strict=True)]
+    systems: dict[str, list[Values]] = {}
+    for label, own in zip(labels, figures, strict=True):
+        systems.setdefault(label, []).append({name: own[name] for name in FIGURES if name in own})
+    return systems
 
 
 def _row(seeds: Sequence[Values], base: Sequence[Values] | None) -> dict[str, Any]:

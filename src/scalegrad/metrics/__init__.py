@@ -10,7 +10,7 @@ from scalegrad.metrics.agreement import cohen_kappa, gwet_ac1, krippendorff_alph
 from scalegrad.metrics.captions import caption_words, cider, cider_d, cider_d_per_text, cider_per_text
 from scalegrad.metrics.likelihood import bits_per_byte, calibrated_perplexity, perplexity
 from scalegrad.metrics.loops import Loop, longest_loop, longest_loops
-from scalegrad.metrics.mover import MoverScore, moverscore
+from scalegrad.metrics.mover import MoverScore, moverscore, moverscores
 from scalegrad.metrics.overlap import bleu, chrf, rouge, rouge_per_text
 from scalegrad.metrics.predictions import hits_at_k, human_next_token, next_token, target_rank
 from scalegrad.metrics.seeds import Spread, over_seeds
@@ -48,6 +48,7 @@ __all__ = [
     "longest_loop",
     "longest_loops",
     "moverscore",
+    "moverscores",
     "next_token",
     "over_seeds",
     "paired_bootstrap",

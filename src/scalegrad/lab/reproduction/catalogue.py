@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from scalegrad.lab.reproduction import examples, human_study, illustrations, open_ended, open_ended_decoding
+from scalegrad.lab.reproduction import directed, examples, human_study, illustrations, open_ended, open_ended_decoding
 from scalegrad.lab.reproduction.outcome import Experiment, Setup
 from scalegrad.report.reproduction import Reproduction, read_all, write_folder, write_page
 from scalegrad.runs import check_writable_folder, environment
 
 ALL = "all"
+SMOKE = "Scale smoke: a few steps and texts, to see that everything runs. The figures say nothing of the objectives."
 DATA = {
     "ptb": "the Penn Treebank's test text",
     "imdb": "IMDB reviews",
@@ -57,7 +58,7 @@ TIMES = (
     "Times are rough: smoke on two cores; gpu and paper (reckoned, not run) on one H200. The open-ended experiments "
     "share their models: what wikitext has trained takes the others no time."
 )
-_MODULES = (open_ended, open_ended_decoding, illustrations, human_study, examples)
+_MODULES = (open_ended, open_ended_decoding, directed, illustrations, human_study, examples)
 EXPERIMENTS: tuple[Experiment, ...] = tuple(
     sorted(
         (experiment for module in _MODULES for experiment in module.EXPERIMENTS),
@@ -99,7 +100,7 @@ def reproduce(experiment: Experiment, setup: Setup) -> Reproduction:
         experiment.shows,
         setup.scale,
         outcome.tables,
-        said=outcome.said,
+        said=[*([SMOKE] if setup.scale == "smoke" and experiment.scaled else []), *outcome.said],
         made=made,
     )
     found = write_folder(found, outcome.plots, out / experiment.name)

@@ -82,6 +82,6 @@ def _sizes(found: NovelSet) -> Comparison:
 
 
 EXPERIMENTS = (
-    Experiment("gradients", "Gradients of ScaleGrad, MLE and unlikelihood", ("figure 1",), gradients),
-    Experiment("novel-set", "How the novel set shrinks along a sentence", ("figure 4",), novel_tokens),
+    Experiment("gradients", "Gradients of ScaleGrad, MLE and unlikelihood", ("figure 1",), gradients, scaled=False),
+    Experiment("novel-set", "How the novel set shrinks along a sentence", ("figure 4",), novel_tokens, scaled=False),
 )

@@ -63,6 +63,7 @@ class Experiment:
     title: str
     shows: tuple[str, ...]  # "table 1", "figure 2"
     run: Callable[[Setup], Outcome]
+    scaled: bool = True  # whether what comes out depends on the scale; not so for what needs no trained model
 
 
 class NotGiven(ValueError):

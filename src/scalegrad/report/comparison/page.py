@@ -24,7 +24,7 @@ from scalegrad.report.comparison.columns import (
 from scalegrad.report.comparison.plots import Plot, plots
 from scalegrad.report.comparison.spans import Piece, ends_stuck, pieces
 from scalegrad.report.comparison.systems import Comparison, System, spoken_of
-from scalegrad.report.comparison.themed_svg import inline_svg, is_broad
+from scalegrad.report.comparison.themed_svg import inline_svg, svg_width
 from scalegrad.report.comparison.wording import headline, sentences
 from scalegrad.report.measure.wording import printable
 from scalegrad.runs import flat_config, write_text
@@ -101,7 +101,7 @@ def render(template: str, folder: Path | None = None, **values: Any) -> str:
         loader=jinja2.FileSystemLoader([path for path in (folder, Path(__file__).parent) if path]),
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    environment.filters |= {"printable": printable, "in_lines": _in_lines, "is_broad": is_broad}
+    environment.filters |= {"printable": printable, "in_lines": _in_lines, "svg_width": svg_width}
     environment.globals.update(
         written=written, spread=written_spread, column=column, version=__version__,
     )  # fmt: skip

@@ -38,7 +38,7 @@ def inline_svg(figure: Figure, name: str, alternative: str) -> str:
     return svg.replace("<svg", '<svg role="img"', 1).replace(">", f"><title>{title}</title>", 1)
 
 
-def is_broad(svg: str) -> bool:
-    """Whether an `inline_svg` is more than one column of a page wide: 7 inches of 72 points."""
+def svg_width(svg: str) -> float:
+    """How wide an `inline_svg` is meant to be, in points: 72 an inch."""
     found = re.search(r'viewBox="0 0 ([\d.]+) ', svg)
-    return found is not None and float(found.group(1)) > 7 * 72
+    return float(found.group(1)) if found else 0.0

@@ -8,7 +8,7 @@ from typing import Any
 from scalegrad.report.comparison.page import examples
 from scalegrad.report.comparison.spans import Piece
 from scalegrad.report.comparison.terminal import escaped, markdown_table
-from scalegrad.report.reproduction.result import Reproduction, Shown, where
+from scalegrad.report.reproduction.result import Reproduction, Shown, where, with_notes_once
 
 
 def markdown(found: Reproduction) -> str:
@@ -16,7 +16,7 @@ def markdown(found: Reproduction) -> str:
     told = f" · {where(found.shows)} of the paper" if found.shows else ""
     lines = [f"# {escaped(found.title)}", "", f"`scalegrad reproduce {found.name} --scale {found.scale}`{told}", ""]
     lines += [f"- {escaped(sentence)}" for sentence in found.said]
-    for table in found.tables:
+    for table in with_notes_once(found.tables):
         lines += ["", f"## {escaped(table.title)}", "", markdown_table(table.comparison)]
         if table.texts:
             lines += _texts(table)

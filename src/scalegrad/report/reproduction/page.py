@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from scalegrad.report.comparison.page import Example, Laid, examples, lay_out, meanings, render
 from scalegrad.report.reproduction.markdown import how_made
-from scalegrad.report.reproduction.result import Reproduction, Shown, where
+from scalegrad.report.reproduction.result import Reproduction, Shown, where, with_notes_once
 from scalegrad.runs import write_text
 
 TITLE = "The paper, done again"
@@ -35,7 +35,7 @@ def page(found: Sequence[Reproduction]) -> str:
         _Part(
             one,
             where(one.shows),
-            [_table(table) for table in one.tables],
+            [_table(table) for table in with_notes_once(one.tables)],
             [(picture.caption, picture.svg) for picture in one.pictures],
             how_made(one.made),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from scalegrad.report.comparison import Comparison, Sample, System
@@ -65,6 +65,17 @@ class Reproduction:
         kept = {name: known[name] for name in ("name", "title", "shows", "scale", "said", "made")}
         pictures = [Picture(plot["name"], plot["caption"], svgs[plot["name"]]) for plot in known["plots"]]
         return cls(**kept, tables=[_from_dict(table) for table in known["tables"]], pictures=pictures)
+
+
+def with_notes_once(tables: Sequence[Shown]) -> list[Shown]:
+    """The tables to be shown one below another: a note that an earlier one has is not said again."""
+    told: set[str] = set()
+    found = []
+    for table in tables:
+        notes = [note for note in table.comparison.notes if note not in told]
+        told.update(notes)
+        found.append(table._replace(comparison=replace(table.comparison, notes=notes)))
+    return found
 
 
 def where(shows: Sequence[str]) -> str:

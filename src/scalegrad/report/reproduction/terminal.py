@@ -10,7 +10,7 @@ from rich.text import Text
 from scalegrad.report.comparison.page import examples
 from scalegrad.report.comparison.terminal import print_notes, print_table
 from scalegrad.report.measure.wording import printable
-from scalegrad.report.reproduction.result import Reproduction, Shown, where
+from scalegrad.report.reproduction.result import Reproduction, Shown, where, with_notes_once
 
 
 def print_reproduction(found: Reproduction, console: Console) -> None:
@@ -19,7 +19,7 @@ def print_reproduction(found: Reproduction, console: Console) -> None:
     console.print(Rule(Text(printable(f"{found.title}{told}"), style="bold"), align="left"))
     for sentence in found.said:
         console.print(Text(printable(sentence)))
-    for table in found.tables:
+    for table in with_notes_once(found.tables):
         console.print()
         console.print(Text(printable(table.title), style="bold"))
         print_table(table.comparison, console)

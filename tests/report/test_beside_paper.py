@@ -1,0 +1,75 @@
+"""Rows beside the paper's: who is ahead, where that is no more than chance, and what the picture shows."""
+
+import pytest
+
+from scalegrad.report.beside_paper import beside_paper, difference_plot, order_sentence, paper_systems
+from scalegrad.report.comparison import Comparison, System
+
+MLE, UL, SG = "MLE", "UL α=0.5", "SG γ=0.5"
+ROWS = {MLE: "MLE", UL: "UL", SG: "SG"}
+
+
+def table(mle, ul, sg, spread=0.0, name="cider"):
+    figures = {MLE: mle, UL: ul, SG: sg}
+    rows = [
+        System(label, {name: value}, family=label.split()[0].lower(), deviations={name: spread} if spread else {})
+        for label, value in figures.items()
+    ]
+    return Comparison([*rows, System("Human", {"rep_1": 0.4}, "human"), *paper_systems("captioning")])
+
+
+@pytest.mark.parametrize(
+    ("figures", "verdict"),
+    [
+        (
+            (10.0, 14.0, 19.0),
+            "SG 19.00, UL 14.00, MLE 10.00 here; SG 19.42, UL 14.65, MLE 10.51 in the paper: the same",
+        ),
+        ((14.0, 10.0, 19.0), "SG 19.42, UL 14.65, MLE 10.51 in the paper: another order."),
+        ((10.0, 10.0, 19.0), "in the paper: some are equal."),
+    ],
+)
+def test_order(figures, verdict):
+    assert verdict in order_sentence(table(*figures), "cider", ROWS)
+
+
+def test_neighbours_within_their_deviation_are_named():
+    said = order_sentence(table(10.0, 14.0, 15.0, spread=2.0), "cider", ROWS)
+    assert said.endswith("the same order (here within the deviation over seeds: SG γ=0.5 and UL α=0.5).")
+    assert order_sentence(table(10.0, 14.0, 15.0), "rouge_1", ROWS) == ""  # neither here nor there
+
+
+def test_lower_is_better_for_repetition():
+    here = Comparison(
+        [System(MLE, {"rep_1": 0.7}), System(SG, {"rep_1": 0.5}), *paper_systems("captioning degeneration")]
+    )
+    said = order_sentence(here, "rep_1", {MLE: "MLE", SG: "SG"})
+    assert said == "Rep-1: SG .500, MLE .700 here; SG .500, MLE .723 in the paper: the same order."
+
+
+def test_the_papers_rows_of_several_tables_are_joined():
+    rows = {system.label: system for system in paper_systems("captioning", "captioning degeneration")}
+    assert rows["MLE 3-block, in the paper"].figures == {"cider": 22.77, "rep_1": 0.575, "rep_2": 0.271, "rep_3": 0.094}
+    assert (rows["UL α=0.5, in the paper"].family, rows["Human, in the paper"].family) == ("ul", "human")
+
+
+def test_two_panels_with_their_own_scales():
+    plot = beside_paper(table(10.0, 14.0, 19.0, spread=1.0), "cider", "captioning", "CIDEr")
+    left, right = plot.figure.axes
+    assert [bar.get_width() for bar in left.patches] == [10.0, 14.0, 19.0]
+    assert [bar.get_width() for bar in right.patches] == [10.51, 14.65, 19.42]
+    assert [tick.get_text() for tick in left.get_yticklabels()] == [MLE, UL, SG]
+    assert [line.get_xdata().tolist() for line in left.lines] == [[9.0, 11.0], [13.0, 15.0], [18.0, 20.0]]
+    assert "Lines: deviation over seeds." in plot.caption
+    assert beside_paper(table(10.0, 14.0, 19.0), "rouge_1", "none", "") is None
+
+
+def test_differences_with_their_intervals():
+    gains = {
+        UL: {"rouge_1": {"mean": 0.5, "low": -0.5, "high": 1.5}, "rep_1": {"mean": -0.1, "low": -0.2, "high": -0.05}},
+        SG: {"rouge_1": {"mean": 1.0, "low": 0.5, "high": 1.5}},
+    }
+    plot = difference_plot(gains, ("rouge_1", "rep_1"), "gains", "against MLE")
+    (axes,) = plot.figure.axes  # only what both have
+    assert [line.get_xdata().tolist() for line in axes.lines[:4]] == [[-0.5, 1.5], [0.5], [0.5, 1.5], [1.0]]
+    assert difference_plot({}, ("rouge_1",), "none", "") is None
