@@ -165,7 +165,8 @@ def find_finished(config: TrainConfig, out: str | Path) -> Run | None:
         return None
     run = Run.open(out)
     told, asked = flat_config(run.config), flat_config(plain(_asked(config)))
-    moved = not Path(told["model"]).exists() and Path(told["model"]).name == Path(asked["model"]).name
+    model = Path(str(told.get("model")))
+    moved = not model.exists() and model.name == Path(asked["model"]).name
     same = all(key in told and told[key] == value for key, value in asked.items() if not (key == "model" and moved))
     return run if same else None
 
