@@ -144,9 +144,21 @@ def test_scores_over_seeds_and_differences_by_hand():
         "low": pytest.approx(100),
         "high": pytest.approx(100),
     }
-    assert sg["minus_mle"]["rouge_1"]["mean"] == pytest.approx(75)
-    assert (sg["minus_mle"]["rouge_1"]["low"], sg["minus_mle"]["rouge_1"]["high"]) == pytest.approx((50, 100))
+    gain = sg["minus_mle"]["rouge_1"]  # of the first seed, which both have: 0 for text 1 and 100 for text 2
+    assert (gain["mean"], gain["low"], gain["high"]) == pytest.approx((50, 0, 100))
+    assert "deviation_over_seeds" not in gain
     assert "minus_mle" not in mle
+
+
+def test_differences_vary_over_seeds():
+    """SG's second seed says nothing right: +50 with the first, 0 with the second."""
+    second = result("sg=0.8", 1.0, seed=1, texts=["x y z w", "x y z w"])
+    scored = summarization_scores.score_experiment(
+        {**EXPERIMENT, "results": [*EXPERIMENT["results"], second]}, PAIRS, mover=False
+    )
+    gain = scored["rows"]["SG γ=0.8"]["minus_mle"]["rouge_1"]
+    assert gain["mean"] == pytest.approx(25)
+    assert gain["deviation_over_seeds"] == pytest.approx(50 / 2**0.5)
 
 
 def test_articles_that_are_not_there_are_told():

@@ -81,37 +81,40 @@ def score_experiment(
     }
 
 
-def _systems(experiment: dict[str, Any], test: Sequence[Pair], mover: bool, device: str) -> dict[str, list[Values]]:
-    """Label → the figures of every text, a seed after another."""
+def _systems(
+    experiment: dict[str, Any], test: Sequence[Pair], mover: bool, device: str
+) -> dict[str, dict[int, Values]]:
+    """Label → seed → the figures of every text."""
     labels, texts = [], []
     for result in experiment["results"]:
         for strategy, written in result["summaries"].items():
-            labels.append(Objective.parse(result["objective"]).label + ("" if strategy == "beam" else f", {strategy}"))
+            label = Objective.parse(result["objective"]).label + ("" if strategy == "beam" else f", {strategy}")
+            labels.append((label, result["seed"]))
             texts.append(written)
     figures = [per_text(written, test, mover=False) for written in texts]
     if mover:
         scores = moverscores(texts, [list(pair.references) for pair in test], device=device)
         figures = [{**own, "moverscore_1": 100 * score.per_text} for own, score in zip(figures, scores, strict=True)]
-    systems: dict[str, list[Values]] = {}
-    for label, own in zip(labels, figures, strict=True):
-        systems.setdefault(label, []).append({name: own[name] for name in FIGURES if name in own})
+    systems: dict[str, dict[int, Values]] = {}
+    for (label, seed), own in zip(labels, figures, strict=True):
+        systems.setdefault(label, {})[seed] = {name: own[name] for name in FIGURES if name in own}
     return systems
 
 
-def _row(seeds: Sequence[Values], base: Sequence[Values] | None) -> dict[str, Any]:
-    """A system's figures; against the baseline, text by text, where there is one."""
-    mean = over_seeds(seeds)
+def _row(seeds: dict[int, Values], base: dict[int, Values] | None) -> dict[str, Any]:
+    """A system's figures; against the baseline of the same seeds, text by text, where there is one."""
+    mean = over_seeds(list(seeds.values()))
     figures: dict[str, Any] = {}
     for name, column in mean.items():
         interval = bootstrap(column)
-        spread = [mean_of(values[name]) for values in seeds]
         figures[name] = {"mean": interval.estimate, "low": interval.low, "high": interval.high}
         if len(seeds) > 1:
-            figures[name]["deviation_over_seeds"] = float(np.std(spread, ddof=1))
+            figures[name]["deviation_over_seeds"] = _deviation([mean_of(values[name]) for values in seeds.values()])
     row: dict[str, Any] = {"seeds": len(seeds), "figures": figures}
-    if base is not None:
-        theirs = over_seeds(base)
-        row["minus_mle"] = {name: _difference(mean[name], theirs[name]) for name in mean}
+    both = [seed for seed in seeds if base and seed in base]  # another seed is another training: not to be compared
+    if base and both:
+        ours, theirs = ([side[seed] for seed in both] for side in (seeds, base))
+        row["minus_mle"] = {name: _difference(ours, theirs, name) for name in mean}
     return row
 
 
@@ -120,10 +123,20 @@ def over_seeds(seeds: Sequence[Values]) -> Values:
     return {name: np.mean([values[name] for values in seeds], axis=0) for name in seeds[0]}
 
 
-def _difference(ours: Floats, theirs: Floats) -> dict[str, float]:
-    kept = ~(np.isnan(ours) | np.isnan(theirs))
+def _difference(ours: Sequence[Values], theirs: Sequence[Values], name: str) -> dict[str, float]:
+    """Two systems with the same seeds: the mean difference, its interval over texts and its deviation over seeds."""
+    first, second = over_seeds(ours)[name], over_seeds(theirs)[name]
+    kept = ~(np.isnan(first) | np.isnan(second))
     if not kept.any():
         return {"mean": float("nan"), "low": float("nan"), "high": float("nan"), "p": 1.0}
-    interval = paired_bootstrap(ours[kept], theirs[kept])
-    test = permutation_test(ours[kept], theirs[kept], resamples=2000)
-    return {"mean": interval.estimate, "low": interval.low, "high": interval.high, "p": test.p_value}
+    interval = paired_bootstrap(first[kept], second[kept])
+    test = permutation_test(first[kept], second[kept], resamples=2000)
+    found = {"mean": interval.estimate, "low": interval.low, "high": interval.high, "p": test.p_value}
+    if len(ours) > 1:
+        gaps = [mean_of(one[name]) - mean_of(other[name]) for one, other in zip(ours, theirs, strict=True)]
+        found["deviation_over_seeds"] = _deviation(gaps)
+    return found
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1))

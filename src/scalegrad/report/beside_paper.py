@@ -31,47 +31,42 @@ def paper_systems(*tables: str, where: str = IN_PAPER) -> list[System]:
     ]
 
 
-def order(systems: Sequence[System], name: str, rows: Mapping[str, str]) -> list[str]:
-    """The short names (`rows`: label → short name) from the best figure to the worst.
+def order_sentence(
+    comparison: Comparison, name: str, rows: Mapping[str, str], said: str = "", paper: Mapping[str, str] | None = None
+) -> str:
+    """How rows (label → short name) rank here and in the paper; "" where fewer than two are in both.
 
-    >>> rows = [System("MLE", {"cider": 9.0}), System("SG γ=0.5", {"cider": 12.0})]
-    >>> order(rows, "cider", {"MLE": "MLE", "SG γ=0.5": "SG"})
-    ['SG', 'MLE']
-    """
-    found = {system.label: system.figures[name] for system in systems if name in system.figures}
-    ranked = sorted((label for label in rows if label in found), key=lambda label: found[label])
-    return [rows[label] for label in (reversed(ranked) if column(name).better == "high" else ranked)]
-
-
-def order_sentence(comparison: Comparison, name: str, rows: Mapping[str, str], said: str = "") -> str:
-    """How these rows (label → short name) rank here and in the paper; "" where fewer than two are in both.
+    `paper`: the same of the paper's rows, where they have other labels.
 
     >>> here = [System("MLE", {"cider": 9.0}), System("SG γ=0.5", {"cider": 12.0})]
     >>> table = Comparison([*here, *paper_systems("captioning")])
     >>> order_sentence(table, "cider", {"MLE": "MLE", "SG γ=0.5": "SG"}, "without blocking")
     'CIDEr, without blocking: SG 12.00, MLE 9.00 here; SG 19.42, MLE 10.51 in the paper: the same order.'
     """
-    paper = {system.label.removesuffix(IN_PAPER): system for system in comparison.of_kind("paper")}
-    here = {system.label: system for system in comparison.of_kind("trained", "decoded")}
-    both = {
-        label: short
-        for label, short in rows.items()
-        if all(label in side and name in side[label].figures for side in (here, paper))
-    }
-    if len(both) < 2:
+    theirs = {label + IN_PAPER: short for label, short in (paper or rows).items()}
+    sides = [
+        {
+            wanted[system.label]: system
+            for system in comparison.of_kind(*kinds)
+            if system.label in wanted and name in system.figures
+        }
+        for wanted, kinds in ((rows, ("trained", "decoded")), (theirs, ("paper",)))
+    ]
+    ranked = [_ranked({short: side[short] for short in side if all(short in s for s in sides)}, name) for side in sides]
+    if len(ranked[0]) < 2:
         return ""
-    places = {short: label for label, short in both.items()}
-    sides = []
-    for side in (here, paper):
-        ranked = order([System(label, side[label].figures) for label in both], name, both)
-        sides.append([(short, written(name, side[places[short]].figures[name])) for short in ranked])
-    told = [", ".join(f"{short} {value}" for short, value in side) for side in sides]
-    same = [short for short, _ in sides[0]] == [short for short, _ in sides[1]]
-    tied = any(len({value for _, value in side}) < len(side) for side in sides)
-    verdict = "some are equal" if tied else "the same order" if same else "another order"
+    figures = [{short: written(name, system.figures[name]) for short, system in side.items()} for side in ranked]
+    told = [", ".join(f"{short} {value}" for short, value in side.items()) for side in figures]
+    tied = any(len(set(side.values())) < len(side) for side in figures)
+    verdict = "some are equal" if tied else "the same order" if list(ranked[0]) == list(ranked[1]) else "another order"
     title = column(name).title + (f", {said}" if said else "")
-    close = _close([here[places[short]] for short, _ in sides[0]], name)
-    return f"{title}: {told[0]} here; {told[1]} in the paper: {verdict}{close}."
+    return f"{title}: {told[0]} here; {told[1]} in the paper: {verdict}{_close(list(ranked[0].values()), name)}."
+
+
+def _ranked(systems: Mapping[str, System], name: str) -> dict[str, System]:
+    """From the best figure to the worst."""
+    down = column(name).better == "high"
+    return dict(sorted(systems.items(), key=lambda item: item[1].figures[name], reverse=down))
 
 
 def _close(ranked: Sequence[System], name: str) -> str:

@@ -73,6 +73,7 @@ def test_stored_runs_become_tables_without_weights(setup):
         "SG γ=0.5 is 9.00 above MLE in CIDEr, more than the deviation over seeds (2.00).",
         "Merely decoded with ScaleGrad's penalty (γ=0.5), MLE reaches a CIDEr of 25.00; trained for it, SG reaches "
         "21.00 without a penalty.",
+        "Plain validation perplexity after the same steps: MLE 3.00, UL α=0.5 3.00, SG γ=0.5 3.00.",
     ]
     assert found.made["runs"]["mle seed 1"] == (
         "step 564, validation perplexity 3.000, 100 s, 1,150 MiB; greedy,gnmt=0.6 and 3-block,gnmt=0.6"

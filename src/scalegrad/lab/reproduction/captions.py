@@ -42,6 +42,7 @@ def captioning(setup: Setup) -> Outcome:
         order_sentence(table, "cider", _BLOCKED, "with blocking"),
         _gap_sentence(table, "cider", "MLE", "SG γ=0.5"),
         _twin_sentence(table),
+        _perplexity_sentence(table),
     ]
     drawn = [beside_paper(table, "cider", "captioning", "CIDEr of image paragraphs")]
     return _outcome(setup, runs, Shown(f"Image paragraphs, {_counts(runs)}", table), drawn, said)
@@ -180,6 +181,13 @@ def _twin_sentence(table: Comparison) -> str:
         f"Merely decoded with ScaleGrad's penalty (γ=0.5), MLE reaches a CIDEr of {written('cider', twin['cider'])}; "
         f"trained for it, SG reaches {written('cider', trained['cider'])} without a penalty."
     )
+
+
+def _perplexity_sentence(table: Comparison) -> str:
+    """What the objective costs, or gains, in plain likelihood."""
+    rows = [system for system in table.of_kind("trained") if "validation_ppl" in system.figures]
+    told = ", ".join(f"{row.label} {written('ppl', row.figures['validation_ppl'])}" for row in rows)
+    return f"Plain validation perplexity after the same steps: {told}." if told else ""
 
 
 def _about_scale(setup: Setup, runs: Sequence[CaptionRun]) -> list[str]:

@@ -31,6 +31,7 @@ TITLES = {
 ON_PAGE = 3  # articles to read summaries of
 BEAM_LABEL = f"MLE beam={BEAM.size}"
 MOVER = "MoverScore-1 (WMD-1) is of all-MiniLM-L6-v2, not of the paper's BERT: it compares between rows here alone."
+_PAPER_ROWS = {"MLE": "MLE", "UL α=0.5": "UL", "SG γ=0.8": "SG"}
 _DIFFERENCES = ("rouge_1", "rouge_2", "rouge_l", "moverscore_1", "rep_1", "rep_2")
 
 
@@ -42,11 +43,13 @@ def summarization(setup: Setup) -> Outcome:
         table = objectives_table(name, scored)
         tables.append(Shown(f"{TITLES[name]}, {scored['test_texts']:,} test texts", table))
         trained = {label: row for label, row in scored["rows"].items() if ", " not in label}
-        gains = {label: row["minus_mle"] for label, row in trained.items() if "minus_mle" in row}
+        gains = {label: row["minus_mle"] for label, row in sorted(trained.items()) if "minus_mle" in row}
         drawn.append(difference_plot(gains, _DIFFERENCES, f"{name}-gains", f"{TITLES[name]}: against MLE"))
         rows = _main_rows(scored)
-        said += [order_sentence(table, key, rows, TITLES[name]) for key in ("rouge_1", "rouge_l")]
-        said += [_gain_sentence(label, gains[label], TITLES[name]) for label in rows if label in gains]
+        said += [
+            order_sentence(table, key, rows, TITLES[name], _PAPER_ROWS) for key in ("rouge_1", "rouge_2", "rouge_l")
+        ]
+        said += [_gain_sentence(label, trained[label], TITLES[name]) for label in rows if label in gains]
     return _outcome(setup, found, tables, drawn, said)
 
 
@@ -152,27 +155,28 @@ def _place(system: System) -> tuple[int, float]:
 
 
 def _main_rows(scored: Scored) -> dict[str, str]:
-    """{label: short name}: MLE, and of UL and SG the strength that the validation set chose, as the paper's label.
+    """{label: objective}: MLE, and of UL and SG the strength that the validation set chose, which has all seeds."""
+    return {"MLE": "MLE"} | {label: label.split()[0] for label in scored["chosen_on_validation"]}
 
-    The paper's own strengths where they are here, for their rows have a twin in the paper.
+
+def _gain_sentence(label: str, row: Mapping[str, Any], title: str) -> str:
+    """What a row gains over MLE with the same seeds, in words.
+
+    Clear is what leaves zero out of its interval over texts and, of several seeds, exceeds its deviation over them.
     """
-    named = {"MLE": "MLE", "UL α=0.5": "UL α=0.5", "SG γ=0.8": "SG γ=0.8"}
-    return named | {label: label for label in scored["chosen_on_validation"]}
-
-
-def _gain_sentence(label: str, gain: Mapping[str, Any], title: str) -> str:
-    """What a row gains over MLE in words: figures whose interval leaves zero out, and those that do not."""
-    told, open_ = list[str](), list[str]()
+    clear, unclear = list[str](), list[str]()
     for name in _DIFFERENCES:
-        if name not in gain or gain[name]["low"] is None:
+        gain = row["minus_mle"].get(name)
+        if gain is None or gain["low"] is None:
             continue
-        value = gain[name]
-        text = f"{column(name).title} {_signed(name, value['mean'])} ({_signed(name, value['low'])} to "
-        text += f"{_signed(name, value['high'])})"
-        (told if value["low"] * value["high"] > 0 else open_).append(text)
-    beyond = f"beyond chance in {'; '.join(told)}" if told else "no difference from MLE beyond chance"
-    rest = f"; not so in {'; '.join(open_)}" if told and open_ else ""
-    return f"{title}, {label} minus MLE, text by text: {beyond}{rest}."
+        spread = gain.get("deviation_over_seeds", 0.0)
+        text = f"{column(name).title} {_signed(name, gain['mean'])} ({_signed(name, gain['low'])} to "
+        text += f"{_signed(name, gain['high'])}{f', ±{written(name, spread)}' if spread else ''})"
+        (clear if gain["low"] * gain["high"] > 0 and abs(gain["mean"]) > spread else unclear).append(text)
+    said = [f"clear in {'; '.join(clear)}" if clear else "nothing clear"]
+    said += [f"not clear in {'; '.join(unclear)}"] if unclear else []
+    seeds = "one seed" if row["seeds"] == 1 else f"{row['seeds']} seeds"
+    return f"{title}, {label} minus MLE ({seeds}, text by text): {'; '.join(said)}."
 
 
 def _signed(name: str, value: float) -> str:
