@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 from tests.lab.reproduction.test_open_ended import rep_1
 
+from scalegrad.lab.reproduction import NotGiven
 from scalegrad.lab.reproduction.examples import SAMPLES, examples, printed_prefixes
 from scalegrad.lab.reproduction.open_ended_scale import GRID, MAIN, folder_of
 from scalegrad.report.printed_texts import PRINTED
 from scalegrad.runs import Run
 
-PTB = (
-    " no trading \n last resort who were criticized after the n crash once more had to sell \n heavy selling went on for days \n"
-)
+SOLD = "last resort who were criticized after the n crash once more had to sell \n heavy selling"
+PTB = f" no trading \n {SOLD} went on for days \n"
 
 
 def test_the_beginnings_stand_in_wikitext():
@@ -33,7 +33,7 @@ def test_those_of_other_corpora_are_found_in_what_users_bring(tmp_path):
     found, missing = printed_prefixes({"ptb": str(tmp_path), "imdb": str(tmp_path / "reviews.txt")})
     assert missing == []
     assert [(prefix, rest) for one, prefix, rest in found if one.corpus != "wikitext-103"] == [
-        ("last resort who were criticized after the n crash once more had to sell \n heavy selling", " went on for days \n"),
+        (SOLD, " went on for days \n"),
         ("One of the other reviewers has mentioned Oz. It has scenes of violence", ", too."),
     ]
     (tmp_path / "reviews.txt").write_text("Dull.\n")
@@ -70,3 +70,8 @@ def test_every_objective_continues_them_once(setup, tmp_path):
     assert again.said[0] == examples(setup).said[0]
     fewer = examples(replace(setup, data={}))  # other beginnings: written anew
     assert len(fewer.tables[0].comparison.systems[0].samples) == 2
+
+
+def test_only_what_is_there_is_shown(setup, tmp_path):
+    with pytest.raises(NotGiven, match="no run has continued these beginnings yet"):
+        examples(replace(setup, out=tmp_path, only_done=True))
