@@ -178,8 +178,7 @@ def _perplexity_sentence(table: Comparison) -> str:
 def _about_scale(setup: Setup, runs: Sequence[CaptionRun]) -> list[str]:
     sizes, _ = SCALES["large"]
     said = {
-        "smoke": "A few steps on a handful of drawn scenes, to see that all runs: these figures say nothing of the "
-        "objectives.",
+        "smoke": f"{SMOKE.steps(SMOKE_SIZES['train'])} steps on {SMOKE_SIZES['train']} drawn scenes.",
         "gpu": f"{sizes['train']:,} drawn scenes in place of Visual Genome's photographs, and a smaller model: compare "
         "the order and the gaps, not the values.",
         "paper": "The paper's corpus, hyper-parameters and β; what β means in greedy search the paper leaves open, and "
