@@ -79,3 +79,21 @@ def test_wrong_shapes_are_named():
         language_modelling_chunks(np.zeros((2, 3), dtype=np.int32))
     with pytest.raises(ValueError, match="targets is 0"):
         language_modelling_chunks(np.zeros(3, dtype=np.int32), targets=0)
+
+
+def test_a_corpus_is_encoded_once_for_each_tokenizer(monkeypatch):
+    """A process that trains many models encodes the corpus once; what it is given is its own to change."""
+    monkeypatch.setattr(blocks, "_ENCODED", {})
+    calls = []
+    encode = blocks._encode
+    monkeypatch.setattr(blocks, "_encode", lambda *given: calls.append(1) or encode(*given))
+    first = encode_corpus("one two one \n", TOKENIZER)
+    first[0] = 7
+    assert encode_corpus("one two one \n", gpt2_tokenizer()).tolist() == [505, 734, 530]  # another object of the same
+    assert len(calls) == 1
+    other = gpt2_tokenizer()
+    other.add_tokens(["two"])
+    assert encode_corpus("one two one \n", other).tolist() != [505, 734, 530]
+    for number in range(10):
+        encode_corpus(f"text {number}", TOKENIZER)
+    assert len(blocks._ENCODED) == blocks._KEPT

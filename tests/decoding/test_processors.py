@@ -9,9 +9,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import RepetitionPenaltyLogitsProcessor
 
 from scalegrad import decoding
 from scalegrad.decoding import History, NgramProcessor, NoveltyProcessor
+from scalegrad.decoding.processors import RepetitionPenaltyProcessor
 
 V = 7
 IDS = st.lists(st.integers(0, V - 1), min_size=1, max_size=14)
@@ -182,3 +184,24 @@ def test_beams_share_their_rows_prompt() -> None:
 def test_gamma_outside_its_range(gamma: float) -> None:
     with pytest.raises(ValueError, match=r"gamma must lie in \(0, 1\]"):
         NoveltyProcessor(gamma, open_history([1])[0])
+
+
+@given(IDS, st.floats(0.5, 2.0), st.lists(st.floats(-6, 6, width=32), min_size=V, max_size=V), st.integers(0, 3))
+def test_the_repetition_penalty_is_hugging_faces(
+    ids: list[int], penalty: float, logits: list[float], padding: int
+) -> None:
+    """Without padding exactly theirs; with padding as without, where theirs would count it."""
+    scores = torch.tensor([logits])
+    theirs = RepetitionPenaltyLogitsProcessor(penalty)(torch.tensor([ids]), scores.clone())
+    for width in (0, padding):
+        history, row = open_history(ids, width, prompt=min(3, len(ids)))
+        assert torch.allclose(RepetitionPenaltyProcessor(penalty, history)(row, scores), theirs)
+
+
+def test_the_repetition_penalty_comes_before_what_normalises() -> None:
+    history, _ = open_history([0, 1])
+    first, second = decoding.parse("greedy,gamma=0.5,repetition_penalty=1.5").processors(history)
+    assert isinstance(first, RepetitionPenaltyProcessor)
+    assert isinstance(second, NoveltyProcessor)
+    with pytest.raises(ValueError, match=r"repetition_penalty must be positive, not 0.0"):
+        decoding.parse("greedy,repetition_penalty=0")

@@ -34,6 +34,9 @@ Data = Annotated[
 Devices = Annotated[
     str | None, typer.Option(metavar="LIST", help="GPUs, a process each: 0,1; 0,0,0 shares one between three.")
 ]
+OnlyDone = Annotated[
+    bool, typer.Option("--only-done", help="Train and score nothing: show what OUT holds, as of another machine.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")]
 
 
@@ -48,6 +51,7 @@ def command(
     imdb: Imdb = None,
     data: Data = None,
     devices: Devices = None,
+    only_done: OnlyDone = False,
     as_json: AsJson = False,
 ) -> None:
     """Do parts of the paper again: this machine's figures beside the paper's, as tables, Markdown and one HTML page.
@@ -71,7 +75,7 @@ def command(
     chosen = find(names)
     folder = out or Path("reproduction") / scale
     given = _data(data or [], ptb=ptb, imdb=imdb)
-    setup = Setup(scale, folder, model, seeds, given, _devices(devices))
+    setup = Setup(scale, folder, model, seeds, given, _devices(devices), only_done=only_done)
     found, left_out, failed = [], list[str](), list[str]()
     for place, experiment in enumerate(chosen):
         try:

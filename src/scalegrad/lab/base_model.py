@@ -169,6 +169,7 @@ def new_model(recipe: BaseRecipe, end: int) -> Any:
         n_embd=recipe.width,
         n_layer=recipe.layers,
         n_head=recipe.heads,
+        activation_function="gelu_pytorch_tanh",  # GPT-2's gelu_new, in one kernel
         bos_token_id=end,
         eos_token_id=end,
         **none,

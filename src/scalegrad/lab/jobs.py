@@ -8,7 +8,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Queue
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ import torch
 from scalegrad._extras import need
 from scalegrad.decoding import load
 from scalegrad.runs import Run
-from scalegrad.tasks.open_ended.corpora import find_corpus
+from scalegrad.tasks.open_ended.corpora import Corpus, find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run, saved_gamma
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished, train
 from scalegrad.tasks.training import training_progress
@@ -40,13 +40,18 @@ class Measured(Protocol):
 
 @dataclass(frozen=True)
 class Scoring:
-    """The columns of the paper's tables on `corpus`, its texts by `strategies`; the rest as for `evaluate`."""
+    """The columns of the paper's tables on `corpus`, its texts by `strategies`; the rest as for `evaluate`.
+
+    `name` keeps the figures under another name than the corpus', so that a study of fewer prefixes does not replace
+    them.
+    """
 
     corpus: str
     strategies: tuple[str, ...] = ("greedy",)
     chunks: int | None = None
     prefixes: int | None = None
     new_tokens: int = 100
+    name: str = ""
 
     def is_done(self, run: Run) -> bool:
         """Whether every column and decoding is there, under this protocol."""
@@ -59,21 +64,25 @@ class Scoring:
         other = bool(found) and not self._holds(found)
         found = {} if other else found
         evaluate_run(
-            run, model, tokenizer, find_corpus(self.corpus),
+            run, model, tokenizer, self._corpus(),
             strategies=self._missing(found), gamma=saved_gamma(model.config),
             chunks=self.chunks if self._predictions_missing(found) else 0,
             prefixes=self.prefixes if self._missing(found) else 0,
             new_tokens=self.new_tokens, overwrite=overwrite or other, progress=progress,
         )  # fmt: skip
 
+    def _corpus(self) -> Corpus:
+        found = find_corpus(self.corpus)
+        return replace(found, name=self.name or found.name)
+
     def _found(self, run: Run) -> dict[str, Any]:
         found = run.load("evaluation") if (run.path / "evaluation.json").is_file() else {}
-        return dict(found.get(find_corpus(self.corpus).name, {}))
+        return dict(found.get(self._corpus().name, {}))
 
     def _holds(self, found: dict[str, Any]) -> bool:
         """Whether these figures are of this protocol: the same text, as many chunks and prefixes, as long texts."""
         protocol = found.get("protocol", {})
-        if protocol.get("corpus_sha256") != find_corpus(self.corpus).checksum:
+        if protocol.get("corpus_sha256") != self._corpus().checksum:
             return False
         if self.prefixes != 0 and "completion" in found and protocol["new_tokens"] != self.new_tokens:
             return False

@@ -11,9 +11,8 @@ from scalegrad.lab.reproduction.open_ended_scale import GRID, MAIN, folder_of
 from scalegrad.report.printed_texts import PRINTED
 from scalegrad.runs import Run
 
-PTB = (
-    " no trading \n last resort who were criticized after the n crash once more had to sell \n heavy selling went on for days \n"
-)
+SOLD = "last resort who were criticized after the n crash once more had to sell \n heavy selling"
+PTB = f" no trading \n {SOLD} went on for days \n"
 
 
 def test_the_beginnings_stand_in_wikitext():
@@ -33,7 +32,7 @@ def test_those_of_other_corpora_are_found_in_what_users_bring(tmp_path):
     found, missing = printed_prefixes({"ptb": str(tmp_path), "imdb": str(tmp_path / "reviews.txt")})
     assert missing == []
     assert [(prefix, rest) for one, prefix, rest in found if one.corpus != "wikitext-103"] == [
-        ("last resort who were criticized after the n crash once more had to sell \n heavy selling", " went on for days \n"),
+        (SOLD, " went on for days \n"),
         ("One of the other reviewers has mentioned Oz. It has scenes of violence", ", too."),
     ]
     (tmp_path / "reviews.txt").write_text("Dull.\n")

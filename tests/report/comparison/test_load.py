@@ -103,3 +103,18 @@ def test_mistakes(make_run, tmp_path):
     with pytest.raises(ValueError, match="no run was scored on 'ptb test'; they were on wikitext-103 test"):
         compare_runs(find_runs([tmp_path]), "ptb test")
     assert compare_runs(find_runs([tmp_path]), CORPUS).corpus == CORPUS
+
+
+def test_a_decoding_of_one_seed_is_a_row_of_one_run(make_run, tmp_path):
+    make_run("mle-0", "mle", 0, evaluation(12.0, 0.60))
+    second = evaluation(14.0, 0.64)
+    del second["completion"]["greedy,gamma=0.2"]
+    make_run("mle-1", "mle", 1, second)
+    mle, twin, *_ = compare_runs(find_runs([tmp_path])).systems
+    assert (mle.runs, twin.runs, twin.label) == (2, 1, "MLE, decoded with γ=0.2")
+    assert dict(twin.deviations) == {}
+
+
+def test_the_papers_deviations_stand_with_its_rows():
+    (mle, _), _ = paper_rows(CORPUS, ["MLE"], [PROTOCOL])
+    assert (mle.figures["uniq_w"], mle.deviations["uniq_w"]) == (16_830, 100)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from scalegrad.integrations.objective import Objective
-from scalegrad.lab.captioning import SCALES, caption_experiment, run_scenes, trainings_at_a_time
+from scalegrad.lab.captioning import SCALES, caption_experiment, run_scenes, scene_picture, trainings_at_a_time
 from scalegrad.lab.reproduction.outcome import NotGiven, Outcome, Setup, Shown
 from scalegrad.report.beside_paper import beside_paper, order_sentence
 from scalegrad.report.captioning import BLOCKED, PLAIN, CaptionRun, compare_captions, compare_stochastic
@@ -23,6 +23,7 @@ from scalegrad.tasks.captioning.features import open_features
 from scalegrad.tasks.captioning.training import PAPER, SCENES
 
 GENOME = "visual-genome"
+ON_PAGE = 3  # images to look at
 SMOKE_SIZES = {"train": 48, "valid": 4, "test": 6}
 SMOKE = replace(SCENES, hidden_size=48, attention_size=24, more_than=0, epochs=6, batch_size=8, evaluations=1)
 SMOKE_BETAS = (0.0, 1.0)
@@ -33,7 +34,9 @@ _BLOCKED = {f"{label} {BLOCKED}": f"{short} {BLOCKED}" for label, short in _OBJE
 def captioning(setup: Setup) -> Outcome:
     """Table 4: CIDEr of each objective by greedy search, without and with soft trigram blocking."""
     runs = caption_runs(setup)
-    table = _only(compare_captions(runs, _corpus(setup)), ("cider", "bleu", "validation_ppl"))
+    written_by_people, pictures = _to_look_at(setup, runs)
+    table = compare_captions(runs, _corpus(setup), written_by_people, pictures)
+    table = _only(table, ("cider", "bleu", "validation_ppl"))
     said = [
         order_sentence(table, "cider", _OBJECTIVES, "without blocking"),
         order_sentence(table, "cider", _BLOCKED, "with blocking"),
@@ -48,7 +51,7 @@ def captioning(setup: Setup) -> Outcome:
 def captioning_degeneration(setup: Setup) -> Outcome:
     """Table 9: how much of a paragraph it has said before, without and with blocking, beside people."""
     runs = caption_runs(setup)
-    table = _only(compare_captions(runs, _corpus(setup)), ("rep_1", "rep_2", "rep_3", "words"))
+    table = _without_texts(_only(compare_captions(runs, _corpus(setup)), ("rep_1", "rep_2", "rep_3", "words")))
     said = [
         order_sentence(table, "rep_1", _OBJECTIVES | _BLOCKED),
         *(_gap_sentence(table, name, "MLE", "SG γ=0.5") for name in ("rep_1", "rep_2", "rep_3")),
@@ -62,7 +65,7 @@ def captioning_decoding(setup: Setup) -> Outcome:
     runs = caption_runs(setup)
     table = compare_stochastic(runs, _corpus(setup))
     assert table is not None  # the MLE model is always sampled from
-    table = _only(table, ("cider", "bleu", "rep_1"))
+    table = _without_texts(_only(table, ("cider", "bleu", "rep_1")))
     rows = {system.label: system.label.removeprefix("MLE ") for system in table.of_kind("trained", "decoded")}
     drawn = [beside_paper(table, "cider", "captioning-decoding", "Decoding the MLE captioner")]
     said = [order_sentence(table, "cider", rows)]
@@ -119,6 +122,13 @@ def _smoke_betas(objective: Objective) -> dict[str, tuple[float, ...]]:
     return dict.fromkeys((PLAIN, BLOCKED, "greedy,gamma=0.5"), SMOKE_BETAS)
 
 
+def _to_look_at(setup: Setup, runs: Sequence[CaptionRun]) -> tuple[dict[str, str], dict[str, str]]:
+    """A few images, evenly spread: what people wrote of them, and the pictures where they were drawn here."""
+    texts = runs[0].texts.get("references", {})
+    names = list(texts)[:: max(1, len(texts) // ON_PAGE)][:ON_PAGE]
+    return {name: texts[name] for name in names}, {} if setup.scale == "paper" else {n: scene_picture(n) for n in names}
+
+
 def _corpus(setup: Setup) -> str:
     return "Visual Genome" if setup.scale == "paper" else "drawn scenes"
 
@@ -129,7 +139,7 @@ def _counts(runs: Sequence[CaptionRun]) -> str:
 
 
 def _only(comparison: Comparison, names: Sequence[str]) -> Comparison:
-    """The comparison with these figures alone; a row without any of them goes."""
+    """The comparison with these figures alone; a row without any of them goes, but for people's texts."""
     rows = [
         replace(
             system,
@@ -138,7 +148,12 @@ def _only(comparison: Comparison, names: Sequence[str]) -> Comparison:
         )
         for system in comparison.systems
     ]
-    return replace(comparison, systems=[row for row in rows if row.figures])
+    return replace(comparison, systems=[row for row in rows if row.figures or row.kind == "human" and row.samples])
+
+
+def _without_texts(comparison: Comparison) -> Comparison:
+    """Table 4 has them."""
+    return replace(comparison, systems=[replace(system, samples=()) for system in comparison.systems])
 
 
 def _gap_sentence(table: Comparison, name: str, base: str, other: str) -> str:

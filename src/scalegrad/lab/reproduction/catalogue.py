@@ -21,10 +21,10 @@ DATA = {
     "wikipedia": "an enwik8 dump, to pre-train on",
     "books": "Project Gutenberg's books, to pre-train on",
     "base-small": "both of these, prepared",
-    "news": "a folder of CNN/DM pairs, for the gpu scale",
+    "news": "a folder of CNN/DM pairs, for scale gpu",
     "cnn_dailymail": "CNN/DM, in place of the hub's",
     "nyt50": "NYT50, which is licensed",
-    "visual-genome": "paragraphs and region features",
+    "visual-genome": "its paragraphs and region features",
 }
 """What cannot be shipped, by the names that `Setup.data` knows."""
 
@@ -38,25 +38,25 @@ class Takes(NamedTuple):
 
 
 TAKES = {
-    "wikitext": Takes("?", "?", "?"),
-    "ptb": Takes("?", "?", "?"),
-    "imdb": Takes("?", "?", "?"),
-    "decoding": Takes("?", "?", "?"),
-    "lengths": Takes("?", "?", "?"),
-    "sensitivity": Takes("?", "?", "?"),
-    "summarization": Takes("?", "?", "?"),
-    "summarization-decoding": Takes("?", "?", "?"),
-    "captioning": Takes("?", "?", "?"),
-    "captioning-degeneration": Takes("?", "?", "?"),
-    "captioning-decoding": Takes("?", "?", "?"),
-    "gradients": Takes("5 s", "5 s", "5 s"),
-    "novel-set": Takes("2 s", "2 s", "2 s"),
-    "human-study": Takes("?", "?", "?"),
-    "examples": Takes("?", "?", "?"),
+    "wikitext": Takes("30 s", "15 min", "a day"),
+    "ptb": Takes("5 s", "1 min", "10 min"),
+    "imdb": Takes("5 s", "1 min", "10 min"),
+    "decoding": Takes("10 s", "5 min", "2 h"),
+    "lengths": Takes("10 s", "3 min", "1 h"),
+    "sensitivity": Takes("1 s", "1 min", "10 min"),
+    "summarization": Takes("15 s", "10 min", "days"),
+    "summarization-decoding": Takes("1 s", "1 s", "1 h"),
+    "captioning": Takes("20 s", "10 min", "hours"),
+    "captioning-degeneration": Takes("1 s", "1 s", "1 s"),
+    "captioning-decoding": Takes("1 s", "1 s", "1 s"),
+    "gradients": Takes("1 s", "1 s", "1 s"),
+    "novel-set": Takes("1 s", "1 s", "1 s"),
+    "human-study": Takes("1 s", "1 s", "1 s"),
+    "examples": Takes("10 s", "1 min", "5 min"),
 }
 TIMES = (
-    "Times are rough: smoke on two cores; gpu and paper (reckoned, not run) on one H200. The open-ended experiments "
-    "share their models: what wikitext has trained takes the others no time."
+    "Times are rough: smoke as measured on two cores, gpu and paper reckoned for one H200. They count what an "
+    "experiment adds where those above it are done: models are trained once, and shared."
 )
 _MODULES = (open_ended, open_ended_decoding, directed, illustrations, human_study, examples)
 EXPERIMENTS: tuple[Experiment, ...] = tuple(

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalegrad.data import gpt2_tokenizer, imdb_reviews
-from scalegrad.decoding import complete, prefixes_from_ids
+from scalegrad.decoding import Prefix, complete
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab.jobs import Progress
 from scalegrad.lab.reproduction.open_ended_scale import GRID, MAIN, Scale, scale_of, trained
 from scalegrad.lab.reproduction.outcome import Experiment, Outcome, Setup
+from scalegrad.report.beside_paper import IN_PAPER
 from scalegrad.report.comparison import Comparison, Sample, System
 from scalegrad.report.comparison.columns import written
 from scalegrad.report.comparison.evaluations import HUMAN, read_objective
@@ -23,7 +24,6 @@ from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.evaluation import text_figures
 
 SAMPLES = f"samples/{samples_name('printed', 'greedy')}"
-IN_PAPER = ", in the paper"
 COLUMNS = ("rep_1", "rep_2", "rep_3")
 
 
@@ -37,14 +37,16 @@ class Continued:
     def is_done(self, run: Run) -> bool:
         """Whether these beginnings, and texts of this length, are there."""
         records = run.load(SAMPLES) if (run.path / SAMPLES).is_file() else []
-        lengths = {record["new_tokens"] for record in records}
+        lengths = {record["tokens"] for record in records}
         return [record["prefix"] for record in records] == list(self.prefixes) and lengths == {self.new_tokens}
 
     def measure(self, run: Run, model: Any, tokenizer: Any, *, overwrite: bool, progress: Progress | None) -> None:
         """Continue them, anew where there are others."""
-        ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in self.prefixes]
+        prefixes = [
+            Prefix(text, tuple(tokenizer(text, add_special_tokens=False)["input_ids"])) for text in self.prefixes
+        ]
         complete(
-            model, tokenizer, prefixes_from_ids(ids, tokenizer), run.path / SAMPLES,
+            model, tokenizer, prefixes, run.path / SAMPLES,
             max_new_tokens=self.new_tokens, min_new_tokens=self.new_tokens, overwrite=True,
         )  # fmt: skip
 

@@ -13,9 +13,9 @@ from scalegrad._extras import need
 from scalegrad.lab.reproduction.open_ended import main_runs
 from scalegrad.lab.reproduction.open_ended_scale import MAIN
 from scalegrad.lab.reproduction.outcome import Experiment, Outcome, Setup
+from scalegrad.report.beside_paper import paper_systems
 from scalegrad.report.comparison import Comparison, System
 from scalegrad.report.comparison.page import readable
-from scalegrad.report.paper import TABLES
 from scalegrad.report.reproduction import Shown
 from scalegrad.runs import Run, samples_name
 from scalegrad.study import Completions, Study, draw_study, load_study, usable_prefixes, write_study
@@ -32,9 +32,7 @@ def human_study(setup: Setup) -> Outcome:
     completions = completions_of(main_runs(setup))
     study, said = _study(folder, completions)
     rated, judged = _rated(folder) if (folder / "answers.sqlite").exists() else ([], [])
-    paper = [
-        System(f"{pair}, in the paper", row, "paper", "sg") for pair, row in TABLES["human evaluation"].rows.items()
-    ]
+    paper = paper_systems("human evaluation")
     notes = ["The paper: two raters and 100 prefixes, so 200 votes a pair; the win rate is SG's share of them."]
     if not rated:
         said.append(f"Nobody has rated yet, so there are no figures of this machine: scalegrad study serve {folder}")

@@ -50,13 +50,22 @@ def wikitext_jobs(scale: Scale) -> list[Job]:
             jobs.append(scale.job(objective, seed, *measured, *([valid] if seed == 0 else [])))
     for seed in range(scale.seeds):
         jobs += [scale.job(objective, seed, test, *([valid] if seed == 0 else [])) for objective in GRID]
-    return jobs + [scale.job(objective, 0, test) for objective in scale.curves]
+    return jobs + [scale.job(objective, 0, test, replace(valid, prefixes=0)) for objective in scale.curves]
 
 
 def _with_penalties(scale: Scale, test: Scoring, seed: int) -> Scoring:
-    """Every penalty for the first seed; for the others the γ of the paper's grid, and the penalties people know."""
+    """Every penalty for the first seed; for the others the γ of the paper's grid."""
     gammas = [gamma for gamma in scale.penalties if seed == 0 or gamma in _GRID_GAMMAS]
-    return replace(test, strategies=("greedy", *(f"greedy,gamma={gamma}" for gamma in gammas), *scale.other_penalties))
+    others = scale.other_penalties if seed == 0 else ()
+    return replace(test, strategies=("greedy", *(f"greedy,gamma={gamma}" for gamma in gammas), *others))
+
+
+def scored(runs: Sequence[Run], corpus: str) -> list[Run]:
+    """The runs that have figures on `corpus`: all of them, but where only what is there is shown."""
+    found = [run for run in runs if (run.path / "evaluation.json").is_file() and corpus in run.load("evaluation")]
+    if not found:
+        raise NotGiven(f"no run has figures on {corpus} yet")
+    return found
 
 
 def main_runs(setup: Setup) -> dict[str, Run]:
@@ -70,10 +79,10 @@ def wikitext(setup: Setup) -> Outcome:
     """The main table with its seeds, the validation grid, rows of our own, and the trade-off curves."""
     scale = scale_of(setup)
     jobs = wikitext_jobs(scale)
-    runs = trained(setup, jobs)
+    runs = scored(trained(setup, jobs), "wikitext-103 test")
     everything = _without(_compared(runs, "wikitext-103 test"), _is_another_study)
-    first = [run for run, job in zip(runs, jobs, strict=True) if job.config.settings.seed == scale.config.settings.seed]
-    of_grid = [run for run in first if run.config["objective"] in (*MAIN, *GRID)]
+    first = [run for run in runs if run.config["settings"]["seed"] == scale.config.settings.seed]
+    of_grid = scored([run for run in first if run.config["objective"] in (*MAIN, *GRID)], "wikitext-103 valid")
     main = _timed(_chosen(everything, [objective_label(name) for name in MAIN]), runs, setup, scale)
     curves = _without(everything, lambda s: s.kind == "decoded" and s.strength is None)
     tables = [
@@ -113,6 +122,7 @@ def sensitivity(setup: Setup) -> Outcome:
     valid = replace(scoring_of(scale, VALID, ()), prefixes=0)
     objectives = ("mle", "ul=0.5", "ul=1.0", *(f"sg={gamma}" for gamma in scale.gammas))
     runs = trained(setup, [scale.job(objective, 0, valid) for objective in objectives])
+    runs = scored(runs, "wikitext-103 valid")
     found = _compared(runs, "wikitext-103 valid")
     texts = {name for name in COMPLETION if any(name in s.figures for s in found.systems)}
     found = _only(found, [name for s in found.systems for name in s.figures if name not in texts])
@@ -159,14 +169,12 @@ def _elsewhere(setup: Setup, name: str, corpus: str, sentence: str) -> Outcome:
     scale = scale_of(setup)
     if name in setup.data:
         scoring = scoring_of(scale, f"{name}:{setup.data[name]}")
-        runs = trained(setup, scale.each_seed(MAIN, scoring))
+        runs = scored(trained(setup, scale.each_seed(MAIN, scoring)), corpus)
     else:
-        folder = folder_of(setup, scale.config.model)
-        found = [folder / job.name for job in scale.each_seed(MAIN)]
-        runs = [Run.open(path) for path in found if (path / "evaluation.json").is_file()]
-        runs = [run for run in runs if corpus in run.load("evaluation")]
-        if not runs:
-            raise NotGiven(sentence)
+        try:
+            runs = scored(trained(replace(setup, only_done=True), scale.each_seed(MAIN)), corpus)
+        except NotGiven:
+            raise NotGiven(sentence) from None
     main = _compared(runs, corpus)
     return Outcome([Shown(corpus, main)], [], [_in_order(main)], made_of(runs, scale))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scalegrad.lab.jobs import Progress
-from scalegrad.lab.reproduction.open_ended import made_of, scoring_of
+from scalegrad.lab.reproduction.open_ended import made_of, scored, scoring_of
 from scalegrad.lab.reproduction.open_ended_scale import MAIN, TEST, scale_of, trained
-from scalegrad.lab.reproduction.outcome import Experiment, Outcome, Setup, Shown
+from scalegrad.lab.reproduction.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from scalegrad.report.comparison import Comparison, Plot, System, human_row, merge_seeds, paper_rows
 from scalegrad.report.comparison.colours import PALETTE
 from scalegrad.report.comparison.columns import written
@@ -30,16 +30,19 @@ _TEXTS = ("rep_1", "rep_2", "rep_3", "uniq_w")
 def decoding(setup: Setup) -> Outcome:
     """Greedy search, beams and sampling for each objective, first seed: table 17, and its extract, table 7."""
     scale = scale_of(setup)
-    scoring = scoring_of(scale, TEST, scale.decodings)
-    runs = trained(setup, [scale.job(objective, 0, scoring) for objective in reversed(MAIN)])
-    evaluations = [run.load("evaluation")[_CORPUS] for run in runs]
-    rows = [
-        row for run, found in zip(runs, evaluations, strict=True) for row in _decoded_rows(run, found, scale.decodings)
-    ]
-    human = human_row(evaluations[0])
-    notes = list(dict.fromkeys(note for found in evaluations for note in found["notes"]))
-    paper, compares = paper_rows("decoding", [row.label for row in rows], [found["protocol"] for found in evaluations])
-    compared = Comparison([*rows, *human, *paper], _CORPUS, [*notes, *compares])
+    study = scoring_of(scale, TEST, scale.decodings)
+    if scale.decoding_prefixes is not None:
+        name = f"{_CORPUS}, {scale.decoding_prefixes} prefixes"
+        study = replace(study, prefixes=scale.decoding_prefixes, chunks=0, name=name)
+    predicted = replace(scoring_of(scale, TEST, ()), prefixes=0)
+    runs = trained(setup, [scale.job(objective, 0, predicted, study) for objective in reversed(MAIN)])
+    corpus = study.name or _CORPUS
+    runs = scored(scored(runs, _CORPUS), corpus)
+    found = [run.load("evaluation")[corpus] for run in runs]
+    rows = [row for run, own in zip(runs, found, strict=True) for row in _decoded_rows(run, own, scale.decodings)]
+    notes = list(dict.fromkeys(note for own in found for note in own["notes"]))
+    paper, compares = paper_rows("decoding", [row.label for row in rows], [own["protocol"] for own in found])
+    compared = Comparison([*rows, *human_row(found[0]), *paper], _CORPUS, [*notes, *compares])
     said = [_said_of_decoding(rows, objective_label(objective)) for objective in MAIN]
     return Outcome([Shown("Decoding strategies", compared)], [], [s for s in said if s], made_of(runs, scale))
 
@@ -48,7 +51,7 @@ def _decoded_rows(run: Run, found: dict[str, Any], decodings: Sequence[str]) -> 
     """A row a decoding, named as the paper's table names them: "SG γ=0.2 beam=3"."""
     objective = str(run.config["objective"])
     family, strength = read_objective(objective)
-    ppl = {"ppl": found["language_modelling"]["ppl"]} if "language_modelling" in found else {}
+    ppl = {"ppl": run.load("evaluation")[_CORPUS]["language_modelling"]["ppl"]}
     return [
         System(
             f"{objective_label(objective)} {name}",
@@ -58,12 +61,15 @@ def _decoded_rows(run: Run, found: dict[str, Any], decodings: Sequence[str]) -> 
             strength,
         )
         for name in decodings
+        if name in found["completion"]
     ]
 
 
 def _said_of_decoding(rows: Sequence[System], label: str) -> str:
     """Whether beams or sampling lower repetition against greedy search, for one objective."""
     own = {row.label.removeprefix(f"{label} "): row for row in rows if row.label.startswith(f"{label} ")}
+    if "greedy" not in own:
+        return ""
     greedy = own["greedy"].figures["rep_1"]
     beams = [row for name, row in own.items() if name.startswith("beam")]
     drawn = [row for name, row in own.items() if name.startswith("top")]
@@ -109,7 +115,9 @@ def lengths(setup: Setup) -> Outcome:
     scale = scale_of(setup)
     objectives = (MAIN[0], MAIN[2])
     asked = Lengths(TEST, scale.lengths, scale.length_prefixes)
-    runs = trained(setup, scale.each_seed(objectives, asked))
+    runs = [run for run in trained(setup, scale.each_seed(objectives, asked)) if (run.path / "lengths.json").is_file()]
+    if {run.config["objective"] for run in runs} != set(objectives):
+        raise NotGiven("no runs of MLE and ScaleGrad have figures by length yet")
     rows = []
     for objective in objectives:
         own = [run for run in runs if run.config["objective"] == objective]

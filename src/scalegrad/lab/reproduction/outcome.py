@@ -31,6 +31,7 @@ class Setup:
     data: Mapping[str, str] = field(default_factory=dict)  # corpora that cannot be shipped: {"ptb": PATH, "imdb": PATH}
     devices: Sequence[str] | None = None  # as for `scalegrad.lab.sweep.run_sweep`
     progress: Callable[[str, int, int], None] | None = None
+    only_done: bool = False  # train and score nothing: show what is there, as of results brought from elsewhere
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:

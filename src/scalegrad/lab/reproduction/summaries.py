@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from scalegrad.data.pairs import Pair
+from scalegrad.integrations.objective import Objective
 from scalegrad.lab.reproduction.outcome import Outcome, Setup, Shown
 from scalegrad.lab.reproduction.summary_plans import PAPER_CORPORA, news_model, plans
 from scalegrad.lab.summarization import Plan, run_plan
 from scalegrad.lab.summarization_scores import scores_beside
 from scalegrad.report.beside_paper import beside_paper, difference_plot, order_sentence, paper_systems
-from scalegrad.report.comparison import Comparison, Plot, System
+from scalegrad.report.comparison import Comparison, Plot, Sample, System
 from scalegrad.report.comparison.columns import column, written
 from scalegrad.report.paper import SETTINGS
 from scalegrad.tasks.summarization.writing import BEAM
@@ -26,6 +28,7 @@ TITLES = {
     "cnn_dailymail": "BertSum on CNN/DM",
     "nyt50": "BertSum on NYT50",
 }
+ON_PAGE = 3  # articles to read summaries of
 BEAM_LABEL = f"MLE beam={BEAM.size}"
 MOVER = "MoverScore-1 (WMD-1) is of all-MiniLM-L6-v2, not of the paper's BERT: it compares between rows here alone."
 _PAPER_ROWS = {"MLE": "MLE", "UL α=0.5": "UL", "SG γ=0.8": "SG"}
@@ -73,19 +76,40 @@ def scores(setup: Setup) -> dict[str, Scored]:
     for plan in plans(setup, folder):
         experiment = run_plan(plan, folder, setup.progress)
         path = folder / f"{plan.name}-scores.json"
-        found[plan.name] = scores_beside(path, experiment, lambda plan=plan: _test(plan), device)  # type: ignore[misc]
+        scored = scores_beside(path, experiment, lambda plan=plan: _test(plan), device)  # type: ignore[misc]
+        # News articles are their publishers': results that may be passed on hold none of them.
+        found[plan.name] = scored | {"to_read": {} if plan.name == "news" else _to_read(experiment, plan)}
     return found
 
 
+def _to_read(experiment: Mapping[str, Any], plan: Plan) -> dict[str, list[Sample]]:
+    """{label: a few summaries of the first seed's beam}, of articles evenly spread over the test set."""
+    pairs = {pair.id: pair for pair in _test(plan)}
+    ids = list(experiment["test"])
+    places = [len(ids) * place // ON_PAGE for place in range(min(ON_PAGE, len(ids)))]
+    articles = [_beginning(pairs[ids[place]].text) for place in places]
+    found = {"Reference": [pairs[ids[place]].references[0] for place in places]}
+    for result in experiment["results"]:
+        label = Objective.parse(result["objective"]).label
+        found.setdefault(label, [result["summaries"]["beam"][place] for place in places])
+    return {label: list(map(Sample, articles, texts)) for label, texts in found.items()}
+
+
+def _beginning(article: str, words: int = 80) -> str:
+    return " ".join(article.split()[:words])
+
+
 def objectives_table(name: str, scored: Scored) -> Comparison:
-    """Every objective with the beam, the references, and the paper's table 5."""
+    """Every objective with the beam, the references, and the paper's table 5; with summaries to read."""
     rows = [_system(label, row) for label, row in scored["rows"].items() if ", " not in label]
+    rows = [replace(row, samples=scored.get("to_read", {}).get(row.label, ())) for row in rows]
     rows.sort(key=_place)
     tables = [PAPER_CORPORA[name]] if name in PAPER_CORPORA else ["summarization cnn/dm"]
     paper = paper_systems(*tables)
     if name not in PAPER_CORPORA:
         paper += paper_systems("summarization nyt50", where=", in the paper (NYT50)")
-    return Comparison([*rows, _human(scored), *paper], TITLES[name], [*scored["notes"], MOVER])
+    people = replace(_human(scored), samples=scored.get("to_read", {}).get("Reference", ()))
+    return Comparison([*rows, people, *paper], TITLES[name], [*scored["notes"], MOVER])
 
 
 def decoding_table(name: str, scored: Scored) -> Comparison:

@@ -83,14 +83,28 @@ def where(shows: Sequence[str]) -> str:
 
     >>> where(["table 1", "table 10", "figure 2"]), where(["table 3"]), where([])
     ('tables 1 and 10, figure 2', 'table 3', '')
+    >>> where(["table 5", "table 23", "table 24", "table 25"])
+    'tables 5 and 23–25'
     """
     told = []
     for kind in ("table", "figure"):
-        numbers = [name.split()[1] for name in shows if name.startswith(kind)]
+        numbers = sorted(int(name.split()[1]) for name in shows if name.startswith(kind))
         if numbers:
-            last = f" and {numbers[-1]}" if len(numbers) > 1 else ""
-            told.append(f"{kind}{'s' if last else ''} {', '.join(numbers[:-1] if last else numbers)}{last}")
+            *first, last = _ranges(numbers)
+            plural = "s" if len(numbers) > 1 else ""
+            told.append(f"{kind}{plural} {', '.join(first)}{' and ' if first else ''}{last}")
     return ", ".join(told)
+
+
+def _ranges(numbers: Sequence[int]) -> list[str]:
+    """Three or more in a row as one."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [text for run in runs for text in ([f"{run[0]}–{run[-1]}"] if len(run) > 2 else map(str, run))]
 
 
 def _as_dict(table: Shown) -> dict[str, Any]:
