@@ -148,5 +148,8 @@ def difference_plot(rows: Mapping[str, Mapping[str, Any]], names: Sequence[str],
     panels[0].set_yticks(range(len(rows)), list(rows))
     panels[0].invert_yaxis()
     figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, color=PALETTE["ink"], fontweight="bold")
-    caption = "Difference from MLE with beam search, text by text; lines: its 95% bootstrap interval."
+    caption = (
+        "Difference from MLE of the same seeds, text by text. Lines: its 95% bootstrap interval over texts; what "
+        "another training would give is not in them."
+    )
     return Plot(plot, caption, figure)

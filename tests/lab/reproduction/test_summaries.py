@@ -118,6 +118,23 @@ def test_news_are_split_and_the_test_file_is_the_test_set(tmp_path):
         split_news(tmp_path / "news", tmp_path / "data")
 
 
+def test_stored_news_need_no_model(tmp_path):
+    """Two articles, whose summary is "one two": MLE says it once of two, SG always."""
+    folder = tmp_path / "runs" / "summarization"
+    folder.mkdir(parents=True)
+    (folder / "abstracts.json").write_text(json.dumps(experiment()))
+    said = {"mle": ["one two", "xx yy"], "sg=0.2": ["one two"] * 2}
+    results = [stored(one, 0, said.get(one, ["xx yy"] * 2)) for one in ("mle", "ul=0.5", "sg=0.8", "sg=0.5", "sg=0.2")]
+    settings = {"model": "elsewhere.gguf", "choose": 50, "limit": None}
+    found = experiment() | {"experiment": "news", "settings": settings, "test": ["100", "101"], "results": results}
+    (folder / "news.json").write_text(json.dumps(found))
+    data = {"news": str(news_folder(tmp_path / "news", train=102))}
+    outcome = summarization(Setup("gpu", tmp_path, data=data))
+    assert [shown.title for shown in outcome.tables][1] == "A causal LM on CNN/DM news, 2 test texts"
+    rows = {system.label: system.figures for system in outcome.tables[1].comparison.systems}
+    assert (rows["MLE"]["rouge_1"], rows["SG γ=0.2"]["rouge_1"]) == pytest.approx((50, 100))
+
+
 @pytest.mark.parametrize("corpus", PAPER_CORPORA)
 def test_the_papers_scale_has_the_papers_settings(corpus):
     """Table 15 and the sizes of the corpora, field by field."""

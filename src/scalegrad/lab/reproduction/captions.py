@@ -148,7 +148,7 @@ def _only(comparison: Comparison, names: Sequence[str]) -> Comparison:
         )
         for system in comparison.systems
     ]
-    return replace(comparison, systems=[row for row in rows if row.figures or row.kind == "human" and row.samples])
+    return replace(comparison, systems=[row for row in rows if row.figures or (row.kind == "human" and row.samples)])
 
 
 def _without_texts(comparison: Comparison) -> Comparison:
@@ -193,7 +193,7 @@ def _perplexity_sentence(table: Comparison) -> str:
 def _about_scale(setup: Setup, runs: Sequence[CaptionRun]) -> list[str]:
     sizes, _ = SCALES["large"]
     said = {
-        "smoke": "A handful of drawn scenes in place of Visual Genome's photographs.",
+        "smoke": f"{SMOKE.steps(SMOKE_SIZES['train'])} steps on {SMOKE_SIZES['train']} drawn scenes.",
         "gpu": f"{sizes['train']:,} drawn scenes in place of Visual Genome's photographs, and a smaller model: compare "
         "the order and the gaps, not the values.",
         "paper": "The paper's corpus, hyper-parameters and β; what β means in greedy search the paper leaves open, and "

@@ -198,8 +198,8 @@ def _outcome(
 
 def _about_scale(setup: Setup, found: Mapping[str, Scored]) -> list[str]:
     said = {
-        "smoke": "Sixteen abstracts of SciTLDR in place of the paper's news.",
-        "gpu": "SciTLDR has 1,992 abstracts to train on, CNN/DM 287,227 articles, and the encoder is a quarter of "
+        "smoke": "Ten steps on sixteen abstracts of SciTLDR, from a small BERT of random weights.",
+        "gpu": "SciTLDR has 1,992 abstracts to train on, CNN/DM 287,227 articles, and the encoder is a fifth of "
         "BERT-base: compare the order and the gaps, not the values.",
         "paper": "The paper's model, corpora and hyper-parameters; α, γ and β are the paper's choice.",
     }
