@@ -148,7 +148,7 @@ def _only(comparison: Comparison, names: Sequence[str]) -> Comparison:
         )
         for system in comparison.systems
     ]
-    return replace(comparison, systems=[row for row in rows if row.figures or row.kind == "human" and row.samples])
+    return replace(comparison, systems=[row for row in rows if row.figures or (row.kind == "human" and row.samples)])
 
 
 def _without_texts(comparison: Comparison) -> Comparison:
