@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready-dev
 READY_DEMO := $(VENV)/.ready-demo
 
-.PHONY: test demo lint format bench clean
+.PHONY: test demo docs lint format bench clean
 
 # .ready-EXTRA: the environment holds the package with that extra; the demonstration needs less than the tests.
 $(VENV)/.ready-%: pyproject.toml
@@ -23,6 +23,10 @@ test: $(READY)
 demo: $(READY_DEMO)
 	$(BIN)/scalegrad demo --out demo
 
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html is the documentation (with search: $(BIN)/mkdocs serve)"
+
 lint: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
@@ -33,4 +37,4 @@ bench: $(READY)
 	$(BIN)/python -m scalegrad.bench cpu
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache dist build
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache dist build

@@ -1,26 +1,52 @@
-"""The documentation keeps its word: its code runs, and every test, function and file it names exists."""
+"""The documentation keeps its word: its code runs, its commands exist, and so does every test, name, file and page."""
 
 import ast
 import doctest
 import importlib
+import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+DOCS = ROOT / "docs"
+PAGES = [*sorted(DOCS.glob("**/*.md")), ROOT / "README.md"]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"^<!-- not run: [^\n]+ -->\n```.*?^```$", re.MULTILINE | re.DOTALL)  # needs what is not here
 TEST_NAME = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 PYTHON_NAME = re.compile(r"`(scalegrad(?:\.\w+)+)`")
-LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)[^)]*\)")
+DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)  # stands for the docstrings of a module or of one name in it
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?[^)]*\)")
+OWN_ID = re.compile(r"<a id=\"([^\"]+)\">")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+COMMAND = re.compile(r"^(?:\$ )?(scalegrad (?:.*\\\n)*.*)$", re.MULTILINE)
 
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+
+
+@pytest.fixture(scope="module")
+def hooks():
+    """What turns docs/ into a site; this part of it needs no mkdocs."""
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs_build" / "hooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def app():
+    typer, cli = importlib.import_module("typer"), importlib.import_module("scalegrad.cli")
+    return typer.main.get_command(cli._app())
 
 
 def prose(page):
     return FENCE.sub("", page.read_text())
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
 
 
 def missing_tests(text):
@@ -33,6 +59,22 @@ def functions(path):
     if not path.is_file():
         return set()
     return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+def missing_directives(text):
+    """Modules and classes that the reference shows and that are not there; looked for without importing them."""
+    return [name for name in DIRECTIVE.findall(text) if not (is_module(name) or is_class(*name.rsplit(".", 1)))]
+
+
+def is_module(name):
+    path = ROOT / "src" / name.replace(".", "/")
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def is_class(module, name):
+    path = (ROOT / "src" / module.replace(".", "/")).with_suffix(".py")
+    tree = ast.parse(path.read_text() if path.is_file() else "")
+    return any(isinstance(node, ast.ClassDef) and node.name == name for node in tree.body)
 
 
 def missing_names(text):
@@ -63,13 +105,83 @@ def test_named_tests_exist(page):
 @each_page
 def test_named_functions_exist(page):
     assert missing_names(page.read_text()) == []
+    assert missing_directives(page.read_text()) == []
+
+
+def test_every_public_package_is_in_the_reference():
+    """What names its public names in `__all__` promises them."""
+    promising = [path.parent for path in ROOT.glob("src/scalegrad/*/__init__.py") if "__all__" in path.read_text()]
+    shown = "".join(page.read_text() for page in (DOCS / "api").glob("*.md"))
+    assert len(promising) > 5
+    assert [folder.name for folder in promising if f"::: scalegrad.{folder.name}\n" not in shown] == []
+
+
+# ---- links and navigation --------------------------------------------------------------------------------------------
+
+
+def broken_links(page, text):
+    """Links of a page to files that are not there, or to headings that those files do not have."""
+    return [
+        f"{path}#{heading}" if heading else path
+        for path, heading in LINK.findall(FENCE.sub("", text))
+        if not leads_somewhere(page.parent / path if path else page, heading)
+    ]
+
+
+def leads_somewhere(target, anchor):
+    return target.exists() and (not anchor or anchor in anchors(prose(target)))
+
+
+def anchors(text):
+    """What a link may point at: headings, and places that carry an id of their own."""
+    return {slug(heading) for heading in HEADING.findall(text)} | set(OWN_ID.findall(text))
+
+
+def slug(heading):
+    """The anchor that a code host and the site both give a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
 @each_page
-def test_linked_files_exist(page):
-    assert [link for link in LINK.findall(prose(page)) if not (page.parent / link).exists()] == []
+def test_links_lead_somewhere(page):
+    assert broken_links(page, page.read_text()) == []
 
 
+def test_every_page_is_in_the_navigation_and_there(hooks):
+    named = hooks.pages_of(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
+    assert len(named) == len(set(named))
+    assert [name for name in named if not (DOCS / name).is_file()] == []
+    assert [page for page in PAGES if DOCS in page.parents and page.relative_to(DOCS).as_posix() not in named] == []
+
+
+def test_a_pattern_is_what_is_not_named(hooks):
+    nav = [{"Results": ["results/index.md", "results/*.md", "none*.md"]}, {"Log": "../CHANGELOG.md"}]
+    written_out = hooks.expanded(nav)
+    assert written_out[0]["Results"][:2] == ["results/index.md", sorted(pages("results") - {"results/index.md"})[0]]
+    assert set(written_out[0]["Results"]) == pages("results")
+    assert written_out[1] == {"Log": "../CHANGELOG.md"}
+
+
+def pages(folder):
+    return {path.relative_to(DOCS).as_posix() for path in (DOCS / folder).glob("*.md")}
+
+
+def test_links_out_of_docs_lead_to_pages_made_of_the_files(hooks):
+    page = DOCS / "api" / "sets.md"
+    text = "[a](../../src/scalegrad/nn.py) [b](../math.md#x) [c](../../CHANGELOG.md)\n```\n[d](../../Makefile)\n```\n"
+    assert [path.name for path in hooks.linked_outside(page, text)] == ["nn.py", "CHANGELOG.md"]
+    assert hooks.relinked(text, page) == (
+        "[a](../repository/src/scalegrad/nn.py.md) [b](../math.md#x) [c](../repository/CHANGELOG.md)\n"
+        "```\n[d](../../Makefile)\n```\n"
+    )
+    # a page that is not in docs/ finds its way back
+    assert hooks.relinked("[e](docs/math.md)", ROOT / "CHANGELOG.md") == "[e](../math.md)"
+
+
+# ---- code and commands -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument:UserWarning")  # Trainer's default, without a GPU
 @each_page
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     """`python` blocks run one after another in one namespace; `pycon` blocks must print what they show."""
@@ -87,7 +199,34 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
             assert "".join(told) == ""
 
 
-def test_what_is_missing_is_found():
+def wrong_commands(text, app):
+    """`scalegrad …` lines whose verb or options there are not."""
+    lines = [line for _, block in FENCE.findall(text) for line in COMMAND.findall(block)]
+    return [wrong for line in lines for wrong in wrong_in(shlex.split(line.replace("\\\n", " "), comments=True), app)]
+
+
+def wrong_in(words, command):
+    for place, word in enumerate(words[1:], 1):
+        if word == "scalegrad":  # two commands on one line
+            return wrong_in(words[1:place], command) + wrong_in(words[place:], command)
+    while hasattr(command, "commands"):
+        words = words[1:]
+        if not words or words[0] not in command.commands:
+            return [] if words and words[0].startswith("--") else [" ".join(words) or "no verb"]
+        command = command.commands[words[0]]
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+    return [word for word in words[1:] if re.match(r"--?[a-z]", word) and word.split("=")[0] not in known]
+
+
+@each_page
+def test_commands_exist(page, app):
+    assert wrong_commands(page.read_text(), app) == []
+
+
+# ---- the checks can fail ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_missing_is_found(app):
     assert missing_tests("`tests/test_docs.py::test_no_such`, `tests/none.py::test_a`") == [
         "tests/none.py::test_a",
         "tests/test_docs.py::test_no_such",
@@ -96,3 +235,18 @@ def test_what_is_missing_is_found():
         "scalegrad.none.at_all",
         "scalegrad.sets.Sene",
     ]
+    assert missing_directives(
+        "::: scalegrad.nn.ScaleGradLoss\n::: scalegrad.nn.Sum\n::: scalegrad.runs\n::: a.b\n"
+    ) == [
+        "scalegrad.nn.Sum",
+        "a.b",
+    ]
+    links = "[a](math.md#no-such-heading) [b](none.md) [c](math.md#2-scalegrad) [d](#own) [e](https://a.b/c)"
+    assert broken_links(DOCS / "sets.md", links) == ["math.md#no-such-heading", "none.md", "#own"]
+    lines = [
+        "scalegrad measure a.jsonl --no-such  # --html",
+        "$ scalegrad no-such",
+        "scalegrad study new s \\\n  --maybe",
+    ]
+    block = "\n".join(["```", *lines, "```"])
+    assert wrong_commands(block, app) == ["--no-such", "no-such", "--maybe"]

@@ -196,7 +196,6 @@ def test_kill_nine_and_resume_gives_the_same_file(causal: Path, tmp_path: Path) 
     out, partial = tmp_path / "cut.jsonl", tmp_path / "cut.jsonl.partial"
     command = [sys.executable, "-m", "scalegrad.cli", "complete", str(causal), *map(str, options), "--out", str(out)]
     environment = {**os.environ, "PYTHONPATH": str(Path(decoding.__file__).parents[2]), "OMP_NUM_THREADS": "1"}
-    kills = 0
     for wanted in (1, 1500):  # bytes that must be there before the plug is pulled
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         before = time.monotonic()
@@ -204,12 +203,9 @@ def test_kill_nine_and_resume_gives_the_same_file(causal: Path, tmp_path: Path) 
             if partial.exists() and partial.stat().st_size >= wanted:
                 process.send_signal(signal.SIGKILL)
             time.sleep(0.002)
-        assert process.stderr is not None
-        error = process.stderr.read().decode()
-        process.stderr.close()
-        assert process.wait() == -signal.SIGKILL, error
-        kills += not out.exists()
-    assert kills == 2
+        _, error = process.communicate(timeout=120)
+        assert process.returncode == -signal.SIGKILL, error.decode()
+        assert not out.exists()
     complete(causal, *options, "--out", out)
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert not partial.exists()

@@ -209,3 +209,19 @@ def test_a_row_that_nothing_may_continue_ends_there(make_model: Any) -> None:
 def test_word_blocking_asks_for_a_tokenizer(make_model: Any) -> None:
     with pytest.raises(ValueError, match="block_words=3 looks at decoded words: give tokenizer="):
         decoding.generate(make_model("gpt2"), [[3]], "beam=2,block_words=3", max_new_tokens=2)
+
+
+def test_only_rows_that_lack_hypotheses_are_looked_at_further(make_model: Any) -> None:
+    model = make_model("gpt2", vocabulary=40, seed=2)
+    asked: list[list[list[int]]] = []
+
+    def blocked(hypotheses: list[list[int]]) -> list[bool]:
+        asked.append(hypotheses)
+        return [len(asked) == 1 and place < 4 for place in range(len(hypotheses))]  # of the first row, all but one
+
+    prompts = torch.tensor([[5, 6], [7, 8]])
+    search = BeamSearch(blocked=blocked)
+    model.generate(prompts, num_beams=2, max_new_tokens=2, min_new_tokens=2, custom_generate=search)
+    # One end symbol: 2 · 2 extensions of each row, but the first step has one hypothesis to extend. Four of the first
+    # row's are blocked, so its next 12 are looked at, the second row's are not; then both rows have enough.
+    assert [len(hypotheses) for hypotheses in asked] == [8, 12, 8]

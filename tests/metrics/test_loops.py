@@ -46,17 +46,15 @@ def test_many_texts_at_once_are_each_text_alone(texts: list[str]) -> None:
     for text, loop in zip(texts, longest_loops(texts, min_tokens=4), strict=True):
         tokens = words(text)
         assert as_tuple(loop) == naive_longest(tokens, 4, 2)
-        if loop is not None and loop.span is not None:
+        if loop:
             assert words(text[slice(*loop.span)]) == tokens[loop.start : loop.start + loop.length]
 
 
 def test_the_paper_s_horses() -> None:
     text = "There are three horses. The horses are brown and white. The horses are brown and white. They run."
     loop = longest_loop(text)
-    assert loop is not None
-    assert loop.span is not None
-    assert text[slice(*loop.span)] == ". The horses are brown and white. The horses are brown and white. "[:-1]
-    assert (loop.start, loop.period, loop.length) == (4, 7, 15)
+    assert loop == Loop(start=4, period=7, length=15, span=(22, 87))
+    assert text[22:87] == ". The horses are brown and white. The horses are brown and white."
     assert loop.repeats == pytest.approx(15 / 7)
     assert loop.characters == 65
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from scalegrad.bench.cases import Case
 from scalegrad.bench.ceilings import measure_ceilings
 from scalegrad.bench.clock import CpuClock
 from scalegrad.bench.losses import Settings, measure_case
-from scalegrad.bench.record import Result, about, lines, print_table, save
+from scalegrad.bench.record import Result, about, finish, lines, print_table
 
 VOCAB = 50_257
 SHAPES = ((1, 300), (4, 512))
@@ -45,11 +44,7 @@ def main(argv: list[str]) -> None:
             results.append(({**case.columns(), "threads": threads}, rows))
             if not args.json:
                 print_table(f"{case.title}, {threads} thread{'s' * (threads > 1)}", rows)
-    save(args.out, lines(results), facts)
-    if args.json:
-        print(json.dumps({"about": facts, "rows": lines(results)}, indent=2, ensure_ascii=False))
-    else:
-        print(f"stored in {args.out}")
+    finish(args.out, lines(results), facts, args.json)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalegrad.bench.clock import Contender, CpuClock
-from scalegrad.bench.record import Result, about, lines, print_table, save
+from scalegrad.bench.record import Result, about, finish, lines, print_table
 from scalegrad.bench.runner import WrongResult, compare
 from scalegrad.metrics import next_token, repetition_per_text
 
@@ -147,11 +146,7 @@ def main(argv: list[str]) -> None:
         results.append(result)
         if not args.json:
             print_table(str(result[0]["case"]), result[1])
-    save(args.out, lines(results), facts)
-    if args.json:
-        print(json.dumps({"about": facts, "rows": lines(results)}, indent=2, ensure_ascii=False))
-    else:
-        print(f"stored in {args.out}")
+    finish(args.out, lines(results), facts, args.json)
 
 
 if __name__ == "__main__":

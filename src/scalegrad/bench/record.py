@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -80,6 +81,15 @@ def figure(value: float | None) -> float | str | None:
     if value is None:
         return None
     return float(f"{value:.5g}") if math.isfinite(value) else str(value)
+
+
+def finish(path: Path, stored: Sequence[Line], about: Mapping[str, object], as_json: bool) -> None:
+    """Store the lines and say so, or print them as JSON."""
+    save(path, stored, about)
+    if as_json:
+        print(json.dumps({"about": about, "rows": stored}, indent=2, ensure_ascii=False))
+    else:
+        print(f"stored in {path}")
 
 
 def save(path: Path, lines: Sequence[Line], about: Mapping[str, object]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import math
 import re
 import sys
@@ -23,7 +22,7 @@ from torch import Tensor
 from scalegrad.bench.cases import Batch, Case, make_batch
 from scalegrad.bench.clock import Clock, Contender, CpuClock, CudaClock
 from scalegrad.bench.exact import ALPHA, GAMMA, Outcome, exact_answers, judge
-from scalegrad.bench.record import Line, about, figure, lines, print_table, save
+from scalegrad.bench.record import Line, about, figure, finish, lines, print_table, save
 from scalegrad.bench.runner import Measurement, Row, compare
 from scalegrad.bench.step import LOSS_TOLERANCE, gpt2_shaped
 from scalegrad.integrations import hf
@@ -143,10 +142,7 @@ def main(argv: list[str]) -> None:
         if not args.json:
             print_table(case.title, rows)
             _print_verdicts(stored[-len(rows) :])
-    if args.json:
-        print(json.dumps({"about": facts, "rows": stored}, indent=2, ensure_ascii=False))
-    else:
-        print(f"stored in {out}")
+    finish(out, stored, facts, args.json)
 
 
 def _print_verdicts(stored: list[Line]) -> None:

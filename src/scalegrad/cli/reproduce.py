@@ -60,13 +60,13 @@ def command(
 
     Example: scalegrad reproduce wikitext decoding --scale gpu --out reproduction
     """
+    for module in ("transformers", "jinja2", "matplotlib"):
+        need(module, extra="reproduce")  # before the work, not after it
     if list_them:
         _print_list(as_json)
         return
     if not names:
         raise ValueError("name an experiment (scalegrad reproduce --list shows them), or all")
-    for module, extra in (("transformers", "train"), ("jinja2", "report"), ("matplotlib", "report")):
-        need(module, extra=extra)  # before the work, not after it
     quiet_transformers()
     from scalegrad.lab.reproduction import NotGiven, Setup
     from scalegrad.lab.reproduction.catalogue import find, reproduce

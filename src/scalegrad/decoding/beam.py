@@ -58,7 +58,7 @@ class BeamSearch:
             )
             log_p = torch.log_softmax(outputs.logits[:, -1].to(input_ids.device, torch.float32), dim=-1)
             log_p = logits_processor(live.flat(), log_p).view(*live.scores.shape, -1)  # [B, K, V]
-            grown, parents = self._grow(live, log_p, start, special.candidates)
+            grown, parents = self._grow(live, log_p, start, special)
             ends = stopping_criteria(grown.flat(), None).view_as(grown.scores)
             pool = self._collect(pool, live, grown, ends, start, special)
 
@@ -75,26 +75,28 @@ class BeamSearch:
             )
             outputs = model(**inputs, return_dict=True)
 
-    def _grow(self, live: _Hypotheses, log_p: Tensor, start: int, candidates: int) -> tuple[_Hypotheses, Tensor]:
+    def _grow(self, live: _Hypotheses, log_p: Tensor, start: int, special: _Special) -> tuple[_Hypotheses, Tensor]:
         """The best one-token extensions of `live`, best first, and the beam each came from, both [B, N].
 
         N leaves K that go on even where an end symbol heads every beam. Blocked ones score -inf and are made up for
-        by looking further down the list.
+        by looking further down the list of the rows that lack some.
         """
-        vocabulary = log_p.shape[-1]
+        beams, vocabulary = live.scores.shape[1], log_p.shape[-1]
         totals = (live.scores[..., None] + log_p).flatten(1)  # [B, K·V]
-        needed = candidates * live.scores.shape[1]
-        count = needed
+        judged, lacking = 0, torch.ones(len(totals), dtype=torch.bool, device=totals.device)
+        count = min((1 + len(special.ends)) * beams, totals.shape[1])
+        kept = totals.new_empty(len(totals), 0)
         while True:
-            count = min(count, totals.shape[1])
             scores, places = totals.topk(count, dim=1)
-            parents = places // vocabulary
-            ids = torch.cat([live.take(parents).ids, (places % vocabulary)[..., None]], dim=-1)
-            exhausted = (scores[:, -1] == -math.inf) | (count == totals.shape[1])
-            scores = self._without_blocked(ids[..., start:], scores)
-            if bool((exhausted | ((scores > -math.inf).sum(dim=1) >= needed)).all()):
-                return _Hypotheses(ids, scores), parents
-            count *= 4
+            parents, tokens = places // vocabulary, places % vocabulary
+            ids = torch.cat([live.take(parents).ids, tokens[..., None]], dim=-1)
+            further = scores[:, judged:].masked_fill(~lacking[:, None], -math.inf)
+            kept = torch.cat([kept, self._without_blocked(ids[:, judged:, start:], further)], dim=1)
+            goes_on = (kept > -math.inf) & ~torch.isin(tokens, tokens.new_tensor(special.ends))
+            lacking &= (goes_on.sum(dim=1) < beams) & (scores[:, -1] > -math.inf)
+            if self.blocked is None or count == totals.shape[1] or not bool(lacking.any()):
+                return _Hypotheses(ids, kept), parents
+            judged, count = count, min(4 * count, totals.shape[1])
 
     def _collect(
         self, pool: _Hypotheses, live: _Hypotheses, grown: _Hypotheses, ends: Tensor, start: int, special: _Special
@@ -159,14 +161,14 @@ def _first_beams(input_ids: Tensor, beams: int) -> _Hypotheses:
 class _Special:
     end: int  # ends a text
     fill: int  # fills up after it
-    candidates: int  # how many a beam needs so that one goes on even if end symbols head the list
+    ends: list[int]  # all that end one
 
 
 def _special_ids(config: Any) -> _Special:
     ends = [] if config._eos_token_tensor is None else config._eos_token_tensor.tolist()
     first = ends[0] if ends else 0
     fill = first if config._pad_token_tensor is None else int(config._pad_token_tensor)
-    return _Special(end=first if ends else fill, fill=fill, candidates=max(2, 1 + len(ends)))
+    return _Special(end=first if ends else fill, fill=fill, ends=ends)
 
 
 def _reorder_cache(model: Any, model_kwargs: dict[str, Any], parents: Tensor, beams: int) -> None:

@@ -79,7 +79,7 @@ def _fill(
     group, stride = 32 * WARPS, logits.stride(0) if n > 1 else vocab
     unit, tile = group * WIDTH, group * WIDTH * UNITS
     alike = WIDTH // math.gcd(stride, WIDTH)
-    rows_each = _rows_each(n, members.ids.shape[1]) if has_bits else 1
+    rows_each = _rows_each(n, members.ids.shape[1], _at_work(logits.device)) if has_bits else 1
     programs = triton.cdiv(n, rows_each * alike) * alike
     words_each = ((vocab + WIDTH - 1) // tile + 1) * group
     ids = members.ids.contiguous()
@@ -88,7 +88,7 @@ def _fill(
     held = logits.untyped_storage().nbytes() // logits.element_size() - logits.storage_offset()
     last_room = min(held - (n - 1) * stride // WIDTH * WIDTH, 1 << 30)
     tensors = (
-        logits, logits if grad is None else grad, stride, n, vocab, last_room, words_each,
+        logits, logits if grad is None else grad, stride, n, vocab, last_room, words_each, rows_each,
         *(column.contiguous() for column in rows),
         ids, ids.stride(0), members.line.contiguous(), members.begin.contiguous(), members.end.contiguous(), words,
         ids if repeats is None else repeats,
@@ -96,7 +96,7 @@ def _fill(
     constants = {
         "SMOOTH": objective.label_smoothing > 0, "GRAD": grad is not None,
         "SOFTCAP": objective.softcap or 0.0, "SCALE": objective.logit_scale or 1.0,
-        "ROWS": rows_each, "ALIKE": alike, "G": group, "WIDTH": WIDTH, "UNITS": UNITS, "LIST": LIST,
+        "ALIKE": alike, "G": group, "WIDTH": WIDTH, "UNITS": UNITS, "LIST": LIST,
         "LISTED": listed, "MOST": triton.next_power_of_2(ids.shape[1]) if listed else 1,
         "LAST": RAGGED if vocab % WIDTH or stride % WIDTH else END, "num_warps": WARPS, "maxnreg": REGISTERS,
     }  # fmt: skip
@@ -122,10 +122,23 @@ def _as_list(members: Members, objective: Objective) -> bool:
     return short and (objective.name == "unlikelihood" or not members.own_lines)
 
 
-def _rows_each(n: int, width: int) -> int:
+def _rows_each(n: int, width: int, at_work: int) -> int:
     """Rows of a program that keeps bits. It sets those of its first row one by one, up to `width` of them: the longer
-    that may take, the more rows share it, as long as there are programs enough for every multiprocessor."""
-    return int(triton.next_power_of_2(max(ROWS, min(MOST_ROWS, width // 256, n // 512))))
+    that may take, the more rows share it, as long as there are programs enough for every multiprocessor; and as many
+    in each turn of the `at_work` programs as fit, so that the last turn leaves none idle.
+
+    >>> _rows_each(131_072, 131_072, 264), _rows_each(131_072, 8192, 264), _rows_each(8192, 8192, 264)
+    (125, 32, 16)
+    """
+    most = max(ROWS, min(MOST_ROWS, width // 256, n // 512))
+    turns = triton.cdiv(n, most * at_work)
+    return max(ROWS, int(triton.cdiv(n, turns * at_work)))
+
+
+def _at_work(device: torch.device) -> int:
+    """How many programs run at the same time."""
+    each = 65_536 // (32 * WARPS * REGISTERS)  # registers of a multiprocessor, over those of a program
+    return each * torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 256
 
 
 def _can_walk(logits: Tensor, grad: Tensor | None) -> bool:

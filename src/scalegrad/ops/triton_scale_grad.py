@@ -119,14 +119,14 @@ def _write_tile(
 
 @triton.jit(do_not_specialize=["N", "last_room"])
 def scale_grad_kernel(
-    logits, grad, stride, N, V, last_room, words_each,
+    logits, grad, stride, N, V, last_room, words_each, rows_each,
     targets, strength, weight,
     ids, ids_stride, line, begin, end, words, earlier,
     out_loss, out_nll, out_mass, out_seen,
     smoothing,
     SET: tl.constexpr, LISTED: tl.constexpr, COMPLEMENT: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr,
     SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
-    ROWS: tl.constexpr, ALIKE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
+    ALIKE: tl.constexpr, G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
     LIST: tl.constexpr, MOST: tl.constexpr, LAST: tl.constexpr, WHOLE_TAIL: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     """Eq. 4–6. ALIKE: every so many rows start at the same place of an aligned group; a program takes such rows.
@@ -138,12 +138,13 @@ def scale_grad_kernel(
     UNIT: tl.constexpr = G * WIDTH
     TILE: tl.constexpr = UNIT * UNITS
     program = tl.program_id(0)
-    first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
+    first_row = (program // ALIKE) * (rows_each * ALIKE) + program % ALIKE
     words += program.to(tl.int64) * words_each
     old_line, old_begin, old_end = -1, 0, 0
     k, row_line, row_begin, row_end = load_row(first_row, N, V, targets, line, begin, end, SET | LISTED)
     change = load_tokens(ids + row_line.to(tl.int64) * ids_stride, row_begin, row_end, V, LIST) if SET else 0
-    for r in tl.range(ROWS, disable_licm=True):  # hoisted invariants would cost registers, and these the rows at work
+    # Hoisted invariants would cost registers, and these the rows at work.
+    for r in tl.range(rows_each, disable_licm=True):
         n = first_row + r * ALIKE
         base = n.to(tl.int64) * stride
         row = logits + (base // WIDTH) * WIDTH

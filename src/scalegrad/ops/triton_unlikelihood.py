@@ -137,13 +137,13 @@ def _write_tile(
 
 @triton.jit(do_not_specialize=["N", "last_room"])
 def unlikelihood_kernel(
-    logits, grad, stride, N, V, last_room, words_each,
+    logits, grad, stride, N, V, last_room, words_each, rows_each,
     targets, strength, weight,
     ids, ids_stride, line, begin, end, words, earlier,
     out_loss, out_nll, out_mass, out_seen,
     smoothing,
     LISTED: tl.constexpr, SMOOTH: tl.constexpr, GRAD: tl.constexpr, SOFTCAP: tl.constexpr, SCALE: tl.constexpr,
-    ROWS: tl.constexpr, ALIKE: tl.constexpr,
+    ALIKE: tl.constexpr,
     G: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr,
     LIST: tl.constexpr, MOST: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
@@ -151,10 +151,10 @@ def unlikelihood_kernel(
     UNIT: tl.constexpr = G * WIDTH
     TILE: tl.constexpr = UNIT * UNITS
     program = tl.program_id(0)
-    first_row = (program // ALIKE) * (ROWS * ALIKE) + program % ALIKE
+    first_row = (program // ALIKE) * (rows_each * ALIKE) + program % ALIKE
     words += program.to(tl.int64) * words_each
     old_line, old_begin, old_end = -1, 0, 0
-    for r in tl.range(ROWS, disable_licm=True):
+    for r in tl.range(rows_each, disable_licm=True):
         n = first_row + r * ALIKE
         if n < N:
             base = n.to(tl.int64) * stride

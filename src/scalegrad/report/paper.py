@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One table: its number and what it shows; `rows` [label][column]; deviations over three seeds where printed."""
+    """One table: its number and what it shows; `rows[label][column]`; deviations over three seeds where printed."""
 
     number: int
     title: str

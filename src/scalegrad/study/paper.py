@@ -1,8 +1,10 @@
-"""The paper's own study (table "Human evaluation results for auto-completion"), to be printed beside."""
+"""The paper's own study (table 3, "Human evaluation results for auto-completion"), to be printed beside."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from scalegrad.report.paper import TABLES
 
 
 class PaperRow(NamedTuple):
@@ -15,4 +17,7 @@ class PaperRow(NamedTuple):
     ac1: float
 
 
-PAPER = (PaperRow("SG", "MLE", 0.840, 0.840, 0.78), PaperRow("SG", "UL", 0.705, 0.790, 0.64))
+PAPER = tuple(
+    PaperRow(label.split()[0], label.split()[-1], row["win_rate"], row["agreement"], row["ac1"])
+    for label, row in TABLES["human evaluation"].rows.items()
+)

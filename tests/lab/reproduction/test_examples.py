@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.lab.reproduction.test_open_ended import rep_1
 
+from scalegrad.lab.reproduction import NotGiven
 from scalegrad.lab.reproduction.examples import SAMPLES, examples, printed_prefixes
 from scalegrad.lab.reproduction.open_ended_scale import GRID, MAIN, folder_of
 from scalegrad.report.printed_texts import PRINTED
@@ -69,3 +70,8 @@ def test_every_objective_continues_them_once(setup, tmp_path):
     assert again.said[0] == examples(setup).said[0]
     fewer = examples(replace(setup, data={}))  # other beginnings: written anew
     assert len(fewer.tables[0].comparison.systems[0].samples) == 2
+
+
+def test_only_what_is_there_is_shown(setup, tmp_path):
+    with pytest.raises(NotGiven, match="no run has continued these beginnings yet"):
+        examples(replace(setup, out=tmp_path, only_done=True))

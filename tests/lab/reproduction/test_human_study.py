@@ -1,10 +1,11 @@
 """The human study: drawn from runs' texts after the paper's design, and never a figure that nobody gave."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from scalegrad.lab.reproduction import Setup, human_study
+from scalegrad.lab.reproduction import NotGiven, Setup, human_study
 from scalegrad.lab.reproduction.open_ended_scale import MAIN
 from scalegrad.runs import Run, samples_name
 from scalegrad.study import load_study
@@ -96,3 +97,9 @@ def test_a_study_that_is_there_is_never_drawn_again(study_of, tmp_path):
     assert "was drawn from other texts than the runs have now; it is left as it is" in again.said[0]
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert json.loads((folder / "study.json").read_text())["pairs"] == [["SG", "MLE"], ["SG", "UL"]]
+
+
+def test_without_texts_there_is_no_study(setup, tmp_path):
+    with pytest.raises(NotGiven, match="have no greedy texts yet"):
+        human_study.human_study(replace(setup, out=tmp_path, only_done=True))
+    assert list(tmp_path.iterdir()) == []

@@ -24,7 +24,7 @@ def test_the_two_forms_differ_as_documented():
 
 def test_human_prose_hardly_ever_loops():
     loops = longest_loops(list(embedded_blocks(100, wikitext_form=False)))
-    assert sum(loop is not None for loop in loops) <= 5
+    assert (len(loops), sum(loop is not None for loop in loops)) == (3761, 5)  # "yeah, yeah, yeah", lists of names
 
 
 def test_words_must_be_some():

@@ -11,7 +11,7 @@ from scalegrad.decoding import Prefix, complete
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab.jobs import Progress
 from scalegrad.lab.reproduction.open_ended_scale import GRID, MAIN, Scale, scale_of, trained
-from scalegrad.lab.reproduction.outcome import Experiment, Outcome, Setup
+from scalegrad.lab.reproduction.outcome import Experiment, NotGiven, Outcome, Setup
 from scalegrad.report.beside_paper import IN_PAPER
 from scalegrad.report.comparison import Comparison, Sample, System
 from scalegrad.report.comparison.columns import written
@@ -57,6 +57,9 @@ def examples(setup: Setup) -> Outcome:
     found, missing = printed_prefixes(setup.data)
     asked = Continued(tuple(prefix for _, prefix, _ in found), scale.new_tokens)
     runs = trained(setup, [scale.job(objective, 0, asked) for objective in (*MAIN, *GRID)])
+    runs = [run for run in runs if asked.is_done(run)]  # all, but where only what is there is shown
+    if not runs:
+        raise NotGiven("no run has continued these beginnings yet")
     here = sorted((_row(run, asked.prefixes) for run in runs), key=place)
     human = _system(HUMAN, [Sample(prefix, _beginning_of(rest, scale)) for _, prefix, rest in found], "human")
     paper = [

@@ -1,0 +1,162 @@
+"""Small expressions over a table's figures, such as `sg.ppl < ul.ppl`: read, computed, held against the deviations.
+
+A row is named by its short name (`sg`, `mle`, …), a figure by row and column (`sg.rep_1`). There are numbers, + − * /,
+the functions of `FUNCTIONS`, and comparisons with < and >, also chained. Nothing else is read, let alone run.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from scalegrad.report.claims.table import Absent, FigureTable
+
+OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+FUNCTIONS = ("abs", "min", "max", "deviation", "along")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison: what it says, both sides, and by how much of a deviation over seeds they may move."""
+
+    text: str
+    left: float
+    right: float
+    sign: int  # +1 where the claim is left > right
+    spread: float
+
+    @property
+    def holds(self) -> bool:
+        """Is the difference as claimed, and larger than the deviations?"""
+        return self.sign * (self.left - self.right) > self.spread
+
+    @property
+    def reversed(self) -> bool:
+        """Is the difference the other way round, or nothing, beyond the deviations?"""
+        return self.sign * (self.left - self.right) <= -self.spread
+
+
+class Reader:
+    """Computes expressions on one table, `names` giving the label of each short name."""
+
+    def __init__(self, table: FigureTable, names: Mapping[str, str]) -> None:
+        self.table, self.names = table, names
+        self._used: dict[tuple[str, str], float] = {}  # figures looked at, and how far each is moved
+
+    def number(self, text: str) -> float:
+        """An expression's value.
+
+        >>> from scalegrad.report.claims.table import Figures
+        >>> table = FigureTable({"MLE": Figures({"ppl": 10.0}), "SG γ=0.2": Figures({"ppl": 11.0})})
+        >>> round(Reader(table, {"mle": "MLE", "sg": "SG γ=0.2"}).number("sg.ppl / mle.ppl - 1"), 9)
+        0.1
+        """
+        return self._value(_parse(text))
+
+    def number_and_spread(self, text: str) -> tuple[float, float]:
+        """An expression's value and its deviation over seeds, from those of the figures in it.
+
+        Each figure is moved by its deviation alone, and what that changes adds up as independent changes do.
+        """
+        return self._with_spread(lambda: self.number(text))
+
+    def checks(self, text: str) -> list[Check]:
+        """The comparisons of a criterion: one, or several in a chain.
+
+        >>> from scalegrad.report.claims.table import Figures
+        >>> table = FigureTable({"MLE": Figures({"rep_1": 0.7}, {"rep_1": 0.03}), "SG": Figures({"rep_1": 0.6})})
+        >>> [check.holds for check in Reader(table, {"mle": "MLE", "sg": "SG"}).checks("sg.rep_1 < mle.rep_1 < 0.72")]
+        [True, False]
+        """
+        node = _parse(text)
+        if not isinstance(node, ast.Compare):
+            raise ValueError(f"a criterion compares with < or >, not {text!r}")
+        sides = [node.left, *node.comparators]
+        found = []
+        for left, how, right in zip(sides, node.ops, sides[1:], strict=False):
+            if not isinstance(how, ast.Lt | ast.Gt):
+                raise ValueError(f"a criterion compares with < or >, not {text!r}")
+            found.append(self._check(left, right, 1 if isinstance(how, ast.Gt) else -1))
+        return found
+
+    def _check(self, left: ast.expr, right: ast.expr, sign: int) -> Check:
+        _, spread = self._with_spread(lambda: self._value(left) - self._value(right))
+        text = f"{ast.unparse(left)} {'>' if sign > 0 else '<'} {ast.unparse(right)}"
+        return Check(text, self._value(left), self._value(right), sign, spread)
+
+    def _with_spread(self, compute: Callable[[], float]) -> tuple[float, float]:
+        self._used = {}
+        value = compute()
+        square = 0.0
+        for label, column in list(self._used):
+            deviation = self.table.row(label).deviations.get(column, 0.0)
+            changes = []
+            for direction in (deviation, -deviation):
+                self._used[label, column] = direction
+                try:
+                    changes.append(abs(compute() - value))
+                except Absent:  # moved off the end of a curve: the other direction counts
+                    continue
+            self._used[label, column] = 0.0
+            square += max(changes, default=0.0) ** 2
+        self._used = {}
+        return value, math.sqrt(square)
+
+    def _value(self, node: ast.expr) -> float:
+        match node:
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+                return float(number)
+            case ast.Attribute(value=ast.Name(id=name), attr=column):
+                return self._figure(self._label(name), column)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+                return OPERATORS[type(op)](self._value(left), self._value(right))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self._value(operand)
+            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
+                return self._call(name, arguments)
+        raise ValueError(f"an expression has figures (row.column), numbers and + - * /, not {ast.unparse(node)!r}")
+
+    def _call(self, name: str, arguments: Sequence[ast.expr]) -> float:
+        match name, arguments:
+            case "along", [ast.Name(id=family), ast.Name(id=wanted), ast.Name(id=given), at]:
+                return self._along(family, wanted, given, self._value(at))
+            case "deviation", [ast.Attribute(value=ast.Name(id=row), attr=column)]:
+                return self.table.deviation(self._label(row), column)
+            case "abs", [one]:
+                return abs(self._value(one))
+            case "min" | "max", [_, _, *_]:
+                return (min if name == "min" else max)(map(self._value, arguments))
+        raise ValueError(f"{name} is not called like this: {', '.join(map(ast.unparse, arguments))}")
+
+    def _along(self, family: str, wanted: str, given: str, at: float) -> float:
+        """`wanted` on an objective's curve, straight between its points, where `given` is `at`."""
+        curve = self.table.curve(family)
+        points = [(self._figure(label, given), self._figure(label, wanted)) for label in curve]
+        for (x0, y0), (x1, y1) in pairwise(points):
+            if min(x0, x1) <= at <= max(x0, x1):
+                return y0 if x0 == x1 else y0 + (y1 - y0) * (at - x0) / (x1 - x0)
+        raise Absent(f"no point of {family.upper()}'s curve ({len(points)} points) has {given} {at:.4g}")
+
+    def _label(self, name: str) -> str:
+        if name not in self.names:
+            raise ValueError(f"{name!r} names no row; there are {', '.join(self.names)}")
+        return self.names[name]
+
+    def _figure(self, label: str, column: str) -> float:
+        return self.table.value(label, column) + self._used.setdefault((label, column), 0.0)
+
+
+def _parse(text: str) -> ast.expr:
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        raise ValueError(f"not an expression: {text!r}") from None

@@ -1,0 +1,216 @@
+"""What a claim's criteria give, case by case, on made-up results."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from scalegrad.report.claims import Claim, Results, judge, page, read_claims, read_results
+from scalegrad.report.claims.__main__ import main as write_page
+
+
+def results(*rows, name="wikitext", experiment=None, corpus="", scale="gpu"):
+    """Results of rows (label, figures, deviations)."""
+    kept = [
+        {"label": label, "kind": "trained", "figures": figures, "deviations": deviations, "runs": 3}
+        for label, figures, deviations in rows
+    ]
+    return {name: Results(name, experiment or name, [(corpus, kept)], scale)}
+
+
+def rows(mle, sg, deviation=0.0):
+    return [("MLE", mle, dict.fromkeys(mle, deviation)), ("SG γ=0.2", sg, dict.fromkeys(sg, deviation))]
+
+
+def claim(**given):
+    return Claim(**{"id": "a", "says": "It is so.", "where": "section 1", "experiment": "wikitext", **given})
+
+
+LESS = {"columns": ["rep_1", "rep_2"], "criteria": ["sg.* < mle.*"]}
+
+
+@pytest.mark.parametrize(
+    ("sg", "word"),
+    [((0.4, 0.3), "holds"), ((0.4, 0.7), "holds in part"), ((0.4, 0.49), "holds in part"),
+     ((0.6, 0.7), "does not hold"), ((0.49, 0.7), "does not hold"), ((0.49, 0.51), "undecided")],
+)  # fmt: skip
+def test_words(sg, word):
+    """MLE repeats .5 of each; a deviation of .05 on both rows makes .07 of a difference."""
+    found = results(*rows({"rep_1": 0.5, "rep_2": 0.5}, dict(zip(("rep_1", "rep_2"), sg, strict=True)), 0.05))
+    verdict = judge(claim(**LESS), found)
+    assert verdict.word == word
+    assert verdict.run.results.name == "wikitext"
+    assert verdict.printed is None
+
+
+@pytest.mark.parametrize(
+    ("words", "word"), [(8200, "holds"), (6400, "holds"), (6300, "holds, by less"), (900, "does not hold")]
+)
+def test_a_stated_size_must_be_reached(words, word):
+    """Stated +5.5k: a unit of its last digit, 100, is allowed. MLE has 1,000 words."""
+    more = claim(criteria=["sg.uniq_w > mle.uniq_w"], size="sg.uniq_w - mle.uniq_w", stated="5.5k")
+    assert judge(more, results(*rows({"uniq_w": 1000}, {"uniq_w": words}))).word == word
+
+
+def test_a_stated_size_within_the_deviation_is_reached():
+    more = claim(criteria=["sg.uniq_w > mle.uniq_w"], size="sg.uniq_w - mle.uniq_w", stated="5.5k")
+    found = judge(more, results(*rows({"uniq_w": 1000}, {"uniq_w": 6300}, deviation=100.0))).run.finding
+    assert (found.word, found.size) == ("holds", 5300)
+    assert found.spread == pytest.approx(100 * 2**0.5)
+
+
+def test_a_number_alone_is_right_or_wrong():
+    alone = claim(size="mle.rep_1", stated="0.66")
+    assert judge(alone, results(*rows({"rep_1": 0.6699}, {}))).word == "holds"
+    assert judge(alone, results(*rows({"rep_1": 0.6701}, {}))).word == "does not hold"
+
+
+def test_the_paper_s_own_table_is_held_against_it():
+    verdict = judge(claim(**LESS, table="imdb"), {})
+    assert verdict.printed.word == "holds"
+    assert [check.left for check in verdict.printed.checks] == [0.383, 0.142]
+    assert (verdict.word, verdict.why) == ("not tested", "no stored results of wikitext yet")
+    assert verdict.run is None
+
+
+def test_what_decides_comes_first_and_the_rest_is_looked_at():
+    good, bad = rows({"rep_1": 0.5, "rep_2": 0.5}, {"rep_1": 0.4, "rep_2": 0.4}), rows({"rep_1": 0.5}, {"rep_1": 0.6})
+    found = {
+        **results(*bad, name="demo"),
+        **results(*good, name="wikitext-smollm2", experiment="wikitext"),
+        **results(*rows({"rep_1": 0.5, "rep_2": 0.5}, {"rep_1": 0.6, "rep_2": 0.6}), name="wikitext"),
+        **results(*good, name="other"),
+    }
+    verdict = judge(claim(**LESS, also=["demo"]), found)
+    assert [(run.results.name, run.finding.word) for run in verdict.runs] == [
+        ("wikitext", "does not hold"), ("wikitext-smollm2", "holds"), ("demo", "not tested"),
+    ]  # fmt: skip
+    assert verdict.word == "does not hold"
+    assert verdict.runs[2].finding.why == "no rep_2 in row SG γ=0.2"
+
+
+def test_a_table_of_the_corpus_or_each_there_is():
+    one, other = ("sg", 0.4), ("sg", 0.6)
+    tables = [
+        (corpus, [
+            {"label": "MLE", "kind": "trained", "figures": {"rep_1": 0.5}},
+            {"label": "SG γ=0.2", "kind": "trained", "figures": {"rep_1": value}},
+        ])
+        for corpus, (_, value) in (("imdb", one), ("ptb test", other))
+    ]  # fmt: skip
+    found = {"wikitext": Results("wikitext", "wikitext", tables, "gpu")}
+    less = {"criteria": ["sg.rep_1 < mle.rep_1"]}
+    of_corpus = judge(claim(**less, table="ptb test"), found)
+    assert [(run.corpus, run.finding.word) for run in of_corpus.runs] == [("ptb test", "does not hold")]
+    of_each = judge(claim(**less), found)
+    assert [(run.corpus, run.finding.word) for run in of_each.runs] == [
+        ("imdb", "holds"),
+        ("ptb test", "does not hold"),
+    ]
+
+
+def test_the_smoke_scale_decides_nothing():
+    found = results(*rows({"rep_1": 0.5, "rep_2": 0.5}, {"rep_1": 0.4, "rep_2": 0.4}), scale="smoke")
+    verdict = judge(claim(**LESS), found)
+    assert verdict.word == "not tested"
+    assert verdict.why == "wikitext: the smoke scale shows that it runs, not what is true"
+
+
+def test_a_reason_counts_as_long_as_nothing_decides():
+    people = claim(**LESS, not_tested="It takes people.")
+    verdict = judge(people, results(*rows({"rep_1": 1, "rep_2": 1}, {})))
+    assert (verdict.word, verdict.why, verdict.run) == ("not tested", "It takes people.", None)
+    decided = judge(people, results(*rows({"rep_1": 1, "rep_2": 1}, {"rep_1": 0, "rep_2": 0})))
+    assert (decided.word, decided.why) == ("holds", "")
+
+
+def test_a_row_may_have_several_labels():
+    found = results(("MLE beam=5", {"rouge_1": 40.0}, {}), ("MLE top_p=0.3", {"rouge_1": 30.0}, {}))
+    lower = claim(criteria=["p.rouge_1 < b.rouge_1"], rows={"p": "MLE, top_p=0.3", "b": ["MLE beam=6", "MLE beam=5"]})
+    assert judge(lower, found).word == "holds"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [({}, "claim 'a' needs criteria"), ({"criteria": ["sg.* < 1"]}, r"columns are what \* stands for"),
+     ({"criteria": ["sg.x < 1"], "columns": ["x"]}, r"columns are what \* stands for"),
+     ({"criteria": ["sg.x < 1"], "table": "imbd"}, "table must be one of wikitext-103 test, .*, not 'imbd'"),
+     ({"size": "sg.x", "stated": "much"}, "stated must be a number such as 11%")],
+)  # fmt: skip
+def test_a_claim_that_decides_nothing_is_refused(given, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        claim(**given)
+
+
+def test_files(tmp_path, capsys):
+    """From TOML and JSON to the page, in both places where results may lie; what is not results is left alone."""
+    rows_ = [
+        {"label": "MLE", "kind": "trained", "runs": 2, "figures": {"rep_1": 0.5}, "deviations": {"rep_1": 0.01}},
+        {"label": "SG γ=0.2", "kind": "trained", "runs": 2, "figures": {"rep_1": 0.4}, "deviations": {"rep_1": 0.01}},
+    ]
+    stored = {"name": "wikitext", "scale": "gpu", "made": {"command": "scalegrad reproduce wikitext --scale gpu"}}
+    (tmp_path / "wikitext-big.json").write_text(json.dumps(stored | {"tables": [{"corpus": "c", "rows": rows_}]}))
+    (tmp_path / "demo.json").write_text(json.dumps({"corpus": "d", "rows": rows_}))
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "speed.json").write_text('{"rows": {"a": 1}}')
+    (tmp_path / "names.json").write_text('{"tables": ["a", {"rows": 1}]}')
+    (tmp_path / "small" / "ptb").mkdir(parents=True)
+    (tmp_path / "small" / "ptb" / "results.json").write_text(json.dumps({"name": "ptb", "tables": [{"rows": rows_}]}))
+    found = read_results(tmp_path)
+    assert {name: (one.experiment, one.scale, one.seeds, one.file) for name, one in found.items()} == {
+        "demo": ("demo", "", 2, "demo.json"),
+        "small/ptb": ("ptb", "", 2, "small/ptb/results.json"),
+        "wikitext-big": ("wikitext", "gpu", 2, "wikitext-big.json"),
+    }
+    text = '[[claim]]\nid = "less"\nsays = "Less."\nwhere = "section 1"\nexperiment = "wikitext"\nalso = ["demo"]\n'
+    (tmp_path / "claims.toml").write_text(text + 'criteria = ["sg.rep_1 < mle.rep_1"]\n')
+    write_page([str(tmp_path)])
+    assert capsys.readouterr().out == f"{tmp_path / 'claims.md'}: 1 claims, 1 holds\n"
+    made = (tmp_path / "claims.md").read_text()
+    here = "holds ([wikitext-big](wikitext-big.json), c)<br>holds ([demo](demo.json), d)"
+    assert f"| [less](#less): Less. | section 1 | – | {here} | **holds** |" in made
+    assert "| holds | 1 |" in made
+    assert "`scalegrad reproduce wikitext --scale gpu` | 2 | scale gpu |" in made
+    assert "- [demo](demo.json), d: holds. `sg.rep_1 < mle.rep_1` (0.4 against 0.5)." in made
+
+
+def test_results_of_one_s_own(tmp_path, capsys):
+    """Claims from elsewhere: the page is written beside the results and links to them there."""
+    (tmp_path / "claims.toml").write_text(
+        '[[claim]]\nid = "a"\nsays = "A."\nwhere = "b"\nexperiment = "c"\ncriteria = ["1 < 2"]\n'
+    )
+    (tmp_path / "own").mkdir()
+    write_page([str(tmp_path / "own"), "--claims", str(tmp_path / "claims.toml")])
+    assert capsys.readouterr().out == f"{tmp_path / 'own' / 'claims.md'}: 1 claims, 1 not tested\n"
+    assert "[claims.toml](../claims.toml)" in (tmp_path / "own" / "claims.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("[[claim]\n", "claims.toml: "), ('[[claim]]\nid = "a"\nsays = "b"\n', "claim 'a' lacks where, experiment"),
+     ('[[claim]]\nid = "a"\nverdict = "holds"\n', "'a' has verdict, which means nothing"),
+     ('[[claim]]\nid = "a"\nsays = ""\nwhere = ""\nexperiment = ""\ncriteria = ["1 < 2"]\n' * 2, "a named twice")],
+)  # fmt: skip
+def test_a_file_with_a_mistake_is_refused(tmp_path, text, sentence, capsys):
+    (tmp_path / "claims.toml").write_text(text)
+    with pytest.raises(ValueError, match=sentence):
+        read_claims(tmp_path / "claims.toml")
+    with pytest.raises(SystemExit, match="2"):
+        write_page([str(tmp_path)])
+    assert capsys.readouterr().err.startswith("scalegrad.report.claims: ")
+
+
+def test_the_page_says_where_the_paper_differs_from_itself():
+    dearer = claim(criteria=["sg.ppl < ul.ppl"], table="imdb")
+    off = claim(id="b", criteria=["ul.ppl > half.ppl"], size="ul.ppl - half.ppl", stated="1.35",
+                rows={"ul": "UL α=0.5", "half": "SG γ=0.5"}, table="wikitext-103 valid")  # fmt: skip
+    near = claim(
+        id="c", criteria=["sg.ppl < ul.ppl"], size="1 - sg.ppl / ul.ppl", stated="11%", table="wikitext-103 test"
+    )
+    made = page([judge(one, {}) for one in (dearer, off, near)])
+    part = made.split("## Where the paper's text and its own tables differ")[1].split("## ")[0].strip()
+    assert part == (
+        "- [a](#a): in its own table it is not so that `sg.ppl < ul.ppl` (110.5 against 108.3).\n"
+        "- [b](#b): it states 1.35, its own table gives 1.380."
+    )
