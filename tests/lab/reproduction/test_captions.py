@@ -64,7 +64,7 @@ def test_stored_runs_become_tables_without_weights(setup):
     assert (rows["MLE"].figures["cider"], rows["MLE"].deviations["cider"], rows["MLE"].runs) == (12.0, 2.0, 3)
     assert rows["SG γ=0.5 3-block, in the paper"].figures == {"cider": 24.62}
     assert "Human" not in rows  # nothing of the people's is in this table
-    assert found.said[1:] == [
+    assert found.findings == [
         "CIDEr, without blocking: SG 21.00, UL 15.00, MLE 12.00 here; SG 19.42, UL 14.65, MLE 10.51 in the paper: "
         "the same order.",
         "CIDEr, with blocking: UL 3-block 50.50, SG 3-block 50.00, MLE 3-block 40.00 here; SG 3-block 24.62, "
@@ -91,7 +91,7 @@ def test_repetition_and_sampling(setup):
     assert rows["Human, in the paper"] == {"rep_1": 0.421, "rep_2": 0.123, "rep_3": 0.042}
     assert "UL α=0.5, in the paper" not in rows  # table 9 has no such row
     found = captioning_decoding(setup)
-    assert found.said[1] == (
+    assert found.findings[0] == (
         "CIDEr: 3-block 40.00, top_p=0.3 9.00, top_p=0.9 8.00 here; 3-block 22.77, top_p=0.3 19.54, top_p=0.9 18.67 in "
         "the paper: the same order."
     )

@@ -67,7 +67,7 @@ def test_every_objective_continues_them_once(setup, tmp_path):
     assert [record["continuation"] for record in runs[0].load(SAMPLES)] == [s.continuation for s in rows["MLE"].samples]
     again = examples(setup)
     assert {run.path.name: (run.path / SAMPLES).stat().st_mtime_ns for run in runs} == written
-    assert again.said[0] == examples(setup).said[0]
+    assert again.findings[0] == examples(setup).findings[0]
     fewer = examples(replace(setup, data={}))  # other beginnings: written anew
     assert len(fewer.tables[0].comparison.systems[0].samples) == 2
 

@@ -56,6 +56,18 @@ def test_what_is_said(curves):
     assert comparisons(curves, "SG γ=0.9") == []
 
 
+def test_what_is_said_where_rows_are_missing(curves):
+    """MLE not scored yet, or not on texts: no other row stands in for it, and the curves begin later."""
+    (said,) = comparisons(Comparison(curves.systems[1:]), "SG γ=0.2")
+    assert said.startswith("SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400; at this Rep-1 the perplexity of")
+    assert "that of the decoding-time penalty 28.00" in said  # between (26, .5) and (32, .2): MLE is not needed
+    assert "the Rep-1 of unlikelihood is .467 and that of the penalty out of its reach" in said
+    unread = System("MLE", {"ppl": 20.0}, family="mle")
+    assert comparisons(Comparison([unread, *curves.systems[1:]]), "SG γ=0.2") == [said]
+    assert [s.label for s in curves_of(Comparison(curves.systems[1:3])).scale_grad] == ["SG γ=0.5", "SG γ=0.2"]
+    assert verdict(Comparison([System("SG γ=0.2", {"rep_1": 0.4}), *curves.systems[6:8]]), "SG γ=0.2") == ""
+
+
 def test_does_training_win(curves):
     assert verdict(curves, "SG γ=0.2") == (
         "Does training with SG γ=0.2 beat the decoding-time penalty? Yes: at equal Rep-1 (.400) its perplexity, 24.00, "

@@ -207,11 +207,11 @@ def _about_scale(setup: Setup, runs: Sequence[CaptionRun]) -> list[str]:
 
 
 def _outcome(
-    setup: Setup, runs: Sequence[CaptionRun], shown: Shown, drawn: Sequence[Plot | None], said: Sequence[str]
+    setup: Setup, runs: Sequence[CaptionRun], shown: Shown, drawn: Sequence[Plot | None], findings: Sequence[str]
 ) -> Outcome:
     plots = [plot for plot in drawn if plot is not None]
-    findings = filter(None, said) if setup.scale != "smoke" else ()
-    return Outcome([shown], plots, [*_about_scale(setup, runs), *findings], _made(setup, runs))
+    told = [sentence for sentence in findings if sentence]
+    return Outcome([shown], plots, _about_scale(setup, runs), _made(setup, runs), told)
 
 
 def _made(setup: Setup, runs: Sequence[CaptionRun]) -> Mapping[str, Any]:

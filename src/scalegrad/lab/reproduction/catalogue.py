@@ -89,6 +89,7 @@ def reproduce(experiment: Experiment, setup: Setup) -> Reproduction:
     about = environment()
     began = time.perf_counter()
     outcome = experiment.run(setup)
+    smoke = setup.scale == "smoke" and experiment.scaled
     made = {
         **outcome.made,
         "seconds": round(time.perf_counter() - began, 1),
@@ -100,7 +101,7 @@ def reproduce(experiment: Experiment, setup: Setup) -> Reproduction:
         experiment.shows,
         setup.scale,
         outcome.tables,
-        said=[*([SMOKE] if setup.scale == "smoke" and experiment.scaled else []), *outcome.said],
+        said=[*([SMOKE] if smoke else []), *outcome.said, *(outcome.findings if not smoke else ())],
         made=made,
     )
     found = write_folder(found, outcome.plots, out / experiment.name)

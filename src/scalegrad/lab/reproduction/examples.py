@@ -78,7 +78,7 @@ def examples(setup: Setup) -> Outcome:
     title = f"The beginnings of tables {', '.join(sorted(numbers, key=int))}, continued"
     table = Shown(title, Comparison([*here, human, *paper], "", notes), texts=True)
     made = {"model": scale.config.model, "data": list(scale.config.data), "decoding": "greedy", "seed": 0}
-    return Outcome([table], (), [_said(here, paper), *missing], made)
+    return Outcome([table], (), missing, made, [_said(here, paper)])
 
 
 def printed_prefixes(data: Mapping[str, str]) -> tuple[list[tuple[Printed, str, str]], list[str]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from scalegrad.lab.jobs import Job, Scoring
 from scalegrad.lab.reproduction import trade_off
+from scalegrad.lab.reproduction.open_ended_findings import along_gamma, in_order
 from scalegrad.lab.reproduction.open_ended_scale import (
     GRID,
     MAIN,
@@ -23,7 +23,6 @@ from scalegrad.lab.reproduction.open_ended_scale import (
 )
 from scalegrad.lab.reproduction.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from scalegrad.report.comparison import Comparison, System, compare_runs
-from scalegrad.report.comparison.columns import column, written
 from scalegrad.report.comparison.evaluations import objective_label, read_objective
 from scalegrad.report.comparison.plots import trade_off as trade_off_plot
 from scalegrad.report.comparison.sensitivity import sensitivity_plots
@@ -86,20 +85,29 @@ def wikitext(setup: Setup) -> Outcome:
     runs = scored(trained(setup, jobs), "wikitext-103 test")
     everything = _without(_compared(runs, "wikitext-103 test"), _is_another_study)
     first = [run for run in runs if run.config["settings"]["seed"] == scale.config.settings.seed]
-    of_grid = scored([run for run in first if run.config["objective"] in (*MAIN, *GRID)], "wikitext-103 valid")
+    of_grid = [run for run in first if run.config["objective"] in (*MAIN, *GRID)]
     main = _timed(_chosen(everything, [objective_label(name) for name in MAIN]), runs, setup, scale)
     curves = _without(everything, lambda s: s.kind == "decoded" and s.strength is None)
     tables = [
         Shown("WikiText-103 test", main),
         Shown("The same texts without <unk>", _only(main, _WITHOUT_UNKNOWN)),
-        Shown("WikiText-103 validation: the grid", _compared(of_grid, "wikitext-103 valid")),
+        *_grid_table(of_grid),
         Shown("Rows of our own: penalties while decoding, and γ over the steps", _own_rows(everything)),
         Shown("Every point of the trade-off curves", _without(curves, lambda s: s.kind == "paper")),
     ]
     plots = [trade_off_plot(curves, (name,)) for name in ("rep_1", "rep_128")]
-    said = [_in_order(main), *(s for name in ("rep_1", "rep_128") for s in _said_of_curves(curves, name))]
+    said = [in_order(main, MAIN), *(s for name in ("rep_1", "rep_128") for s in _said_of_curves(curves, name))]
     shown = [Shown(table.title, table.comparison) for table in tables if table.comparison.of_kind("trained", "decoded")]
-    return Outcome(shown, [plot for plot in plots if plot], [s for s in said if s], made_of(runs, scale))
+    return Outcome(shown, [plot for plot in plots if plot], [], made_of(runs, scale), [s for s in said if s])
+
+
+def _grid_table(runs: Sequence[Run]) -> list[Shown]:
+    """The grid on the validation text, of the runs that were scored on it: of a stopped machine perhaps none."""
+    try:
+        found = scored(runs, "wikitext-103 valid")
+    except NotGiven:
+        return []
+    return [Shown("WikiText-103 validation: the grid", _compared(found, "wikitext-103 valid"))]
 
 
 def ptb(setup: Setup) -> Outcome:
@@ -134,8 +142,9 @@ def sensitivity(setup: Setup) -> Outcome:
     return Outcome(
         [Shown("WikiText-103 validation over γ", marked)],
         sensitivity_plots(marked),
-        [_monotone(marked, name) for name in ("ppl", "rep_128", "uniq")],
+        [],
         made_of(runs, scale),
+        [s for name in ("ppl", "rep_128", "uniq") if (s := along_gamma(marked, name))],
     )
 
 
@@ -180,7 +189,7 @@ def _elsewhere(setup: Setup, name: str, corpus: str, sentence: str) -> Outcome:
         except NotGiven:
             raise NotGiven(sentence) from None
     main = _compared(runs, corpus)
-    return Outcome([Shown(corpus, main)], [], [_in_order(main)], made_of(runs, scale))
+    return Outcome([Shown(corpus, main)], [], [], made_of(runs, scale), [s for s in (in_order(main, MAIN),) if s])
 
 
 def _compared(runs: Sequence[Run], corpus: str) -> Comparison:
@@ -254,38 +263,5 @@ def _timed(comparison: Comparison, runs: Sequence[Run], setup: Setup, scale: Sca
     return replace(comparison, systems=rows, notes=[*comparison.notes, note])
 
 
-def _in_order(comparison: Comparison) -> str:
-    """Whether SG is below UL below MLE by more than the deviations, column by column, in one sentence."""
-    rows = {s.label: s for s in comparison.of_kind("trained")}
-    three = [rows[label] for label in _labels(MAIN) if label in rows]
-    if len(three) < 3:
-        return ""
-    yes: list[str] = []
-    no: list[str] = []
-    for name, sign in (("rep_128", 1), ("rep_1", 1), ("rep_2", 1), ("rep_3", 1), ("uniq", -1), ("uniq_w", -1)):
-        if all(name in row.figures for row in three):
-            gaps = [sign * (a.figures[name] - b.figures[name]) for a, b in pairwise(three)]
-            spread = max(row.deviations.get(name, 0.0) for row in three)
-            (yes if min(gaps) > spread else no).append(column(name).title)
-    seeds = "more than the deviation over seeds" if three[0].runs > 1 else "one seed, so no deviation"
-    told = f"{', '.join(r.label for r in reversed(three))} stand in this order from least to most repetitive ({seeds})"
-    text = f"{told} in {', '.join(yes) or 'no column'}"
-    text += f", and not in {', '.join(no)}" if no else ""
-    perplexities = ", ".join(f"{row.label} {written('ppl', row.figures['ppl'])}" for row in three)
-    return f"{text}; perplexity: {perplexities}."
-
-
 def _said_of_curves(curves: Comparison, name: str) -> list[str]:
     return [trade_off.verdict(curves, _REFERENCE, name), *trade_off.comparisons(curves, _REFERENCE, name)]
-
-
-def _monotone(comparison: Comparison, name: str) -> str:
-    swept = sorted(trade_off.curves_of(comparison).scale_grad[1:], key=lambda s: s.strength or 0.0)
-    values = [s.figures[name] for s in swept]
-    rises = all(a <= b for a, b in pairwise(values))
-    falls = all(a >= b for a, b in pairwise(values))
-    how = "rises" if rises else "falls" if falls else "neither only rises nor only falls"
-    ends = (
-        f"{written(name, values[0])} at γ={swept[0].strength:g}, {written(name, values[-1])} at {swept[-1].strength:g}"
-    )
-    return f"{column(name).title} {how} with γ: {ends}."

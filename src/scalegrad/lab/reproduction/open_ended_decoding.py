@@ -44,7 +44,7 @@ def decoding(setup: Setup) -> Outcome:
     paper, compares = paper_rows("decoding", [row.label for row in rows], [own["protocol"] for own in found])
     compared = Comparison([*rows, *human_row(found[0]), *paper], _CORPUS, [*notes, *compares])
     said = [_said_of_decoding(rows, objective_label(objective)) for objective in MAIN]
-    return Outcome([Shown("Decoding strategies", compared)], [], [s for s in said if s], made_of(runs, scale))
+    return Outcome([Shown("Decoding strategies", compared)], [], [], made_of(runs, scale), [s for s in said if s])
 
 
 def _decoded_rows(run: Run, found: dict[str, Any], decodings: Sequence[str]) -> list[System]:
@@ -137,8 +137,9 @@ def lengths(setup: Setup) -> Outcome:
     return Outcome(
         [Shown("Rep-1 by the length of the continuation", compared)],
         [_length_plot(compared, scale.lengths)],
-        [_said_of_lengths(rows, scale.lengths)],
+        [],
         made_of(runs, scale),
+        [_said_of_lengths(rows, scale.lengths)],
     )
 
 

@@ -51,8 +51,9 @@ class Outcome:
 
     tables: Sequence[Shown] = ()
     plots: Sequence[Plot] = ()
-    said: Sequence[str] = ()  # findings and what does not compare, a sentence each
+    said: Sequence[str] = ()  # what this is, what is missing and what does not compare, a sentence each
     made: Mapping[str, Any] = field(default_factory=dict)  # model, data, seeds, hardware, versions, seconds
+    findings: Sequence[str] = ()  # what the figures say, a sentence each; at scale smoke they say nothing
 
 
 @dataclass(frozen=True)

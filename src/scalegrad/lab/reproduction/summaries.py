@@ -189,11 +189,10 @@ def _outcome(
     found: Mapping[str, Scored],
     tables: Sequence[Shown],
     drawn: Sequence[Plot | None],
-    said: Sequence[str],
+    findings: Sequence[str],
 ) -> Outcome:
     plots = [plot for plot in drawn if plot is not None]
-    findings = filter(None, said) if setup.scale != "smoke" else ()
-    return Outcome(tables, plots, [*_about_scale(setup, found), *findings], _made(found))
+    return Outcome(tables, plots, _about_scale(setup, found), _made(found), [one for one in findings if one])
 
 
 def _about_scale(setup: Setup, found: Mapping[str, Scored]) -> list[str]:

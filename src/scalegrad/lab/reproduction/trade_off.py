@@ -21,14 +21,14 @@ class Curves(NamedTuple):
 
 
 def curves_of(comparison: Comparison) -> Curves:
-    """The curves of a comparison; schedules of γ lie on none of them."""
-    base = [system for system in comparison.of_kind("trained") if system.family == "mle"][:1]
+    """The curves of a comparison, without MLE where it is not there; schedules of γ lie on none of them."""
+    base = _base(comparison)
 
     def swept(kind: str, family: str, weakest_first: int) -> list[System]:
         own = [
             s for s in comparison.of_kind(kind) if s.family == family and s.strength is not None and "ppl" in s.figures
         ]
-        return base + sorted(own, key=lambda system: weakest_first * (system.strength or 0.0))
+        return [*base, *sorted(own, key=lambda system: weakest_first * (system.strength or 0.0))]
 
     return Curves(swept("trained", "sg", -1), swept("trained", "ul", 1), swept("decoded", "mle", -1))
 
@@ -61,12 +61,12 @@ def comparisons(comparison: Comparison, reference: str, name: str = "rep_1") -> 
     rep, ppl = here.figures[name], here.figures["ppl"]
     at_rep = [_written("ppl", where(_points(curve, name), rep, on=1)) for curve in others]
     at_ppl = [_written(name, where(_points(curve, name), ppl, on=0)) for curve in others]
-    mle = curves.scale_grad[0].figures
+    beside = [f"{written('ppl', p)} at {written(name, r)}" for p, r in _points(_base(comparison), name)]
     return [
-        f"{reference} has a perplexity of {written('ppl', ppl)} at a {title} of {written(name, rep)} (MLE: "
-        f"{written('ppl', mle['ppl'])} at {written(name, mle[name])}); at this {title} the perplexity of unlikelihood "
-        f"is {at_rep[0]} and that of the decoding-time penalty {at_rep[1]}, and at this perplexity the {title} of "
-        f"unlikelihood is {at_ppl[0]} and that of the penalty {at_ppl[1]} (straight lines between the points tried).",
+        f"{reference} has a perplexity of {written('ppl', ppl)} at a {title} of {written(name, rep)}"
+        f"{f' (MLE: {beside[0]})' if beside else ''}; at this {title} the perplexity of unlikelihood is {at_rep[0]} "
+        f"and that of the decoding-time penalty {at_rep[1]}, and at this perplexity the {title} of unlikelihood is "
+        f"{at_ppl[0]} and that of the penalty {at_ppl[1]} (straight lines between the points tried).",
     ]
 
 
@@ -74,7 +74,7 @@ def verdict(comparison: Comparison, reference: str, name: str = "rep_1") -> str:
     """Does training beat the decoding-time penalty at equal repetition, and at equal perplexity? One sentence."""
     here = next((s for s in comparison.of_kind("trained") if s.label == reference), None)
     curve = _points(curves_of(comparison).penalty, name)
-    if here is None or name not in here.figures or len(curve) < 2:
+    if here is None or any(key not in here.figures for key in ("ppl", name)) or len(curve) < 2:
         return ""
     rep, ppl, title = here.figures[name], here.figures["ppl"], column(name).title
     other_ppl, other_rep = where(curve, rep, on=1), where(curve, ppl, on=0)
@@ -107,6 +107,13 @@ _HOW = {1: "lower than", 0: "the same as", -1: "higher than"}
 
 def _sign(value: float, margin: float) -> int:
     return 0 if abs(value) <= margin else (1 if value > 0 else -1)
+
+
+def _base(comparison: Comparison) -> list[System]:
+    """MLE, from which every curve begins; none where it is not there."""
+    return [system for system in comparison.of_kind("trained") if system.family == "mle" and "ppl" in system.figures][
+        :1
+    ]
 
 
 def _points(curve: Sequence[System], name: str) -> list[Point]:
