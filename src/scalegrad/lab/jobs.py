@@ -6,8 +6,10 @@ import gc
 import math
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Queue
@@ -17,7 +19,7 @@ import torch
 
 from scalegrad._extras import need
 from scalegrad.decoding import load
-from scalegrad.runs import Run
+from scalegrad.runs import Run, only_here
 from scalegrad.tasks.open_ended.corpora import Corpus, find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run, saved_gamma
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished, train
@@ -137,18 +139,27 @@ def run_jobs(
     """Do what is not done yet of `jobs`, in their order, into folders of their names in `folder`; their runs.
 
     `devices` are names for CUDA_VISIBLE_DEVICES, a process each (one named twice has two); by default every GPU where
-    there are several, else everything happens in this process.
+    there are several. Without any, everything happens in this process. Only one process at a time may do so in
+    `folder`.
     """
-    waiting = [job for job in jobs if overwrite or not is_done(job, folder)]
-    devices = gpus() if devices is None else devices
-    if len(devices) > 1 and len(waiting) > 1:
-        _in_parallel(waiting, folder, devices, overwrite, progress)
-    else:
-        for done, job in enumerate(waiting):
-            if progress:
-                progress("runs", done, len(waiting))
-            run_job(job, folder, overwrite=overwrite, progress=progress)
+    if overwrite or any(not is_done(job, folder) for job in jobs):
+        folder.mkdir(parents=True, exist_ok=True)
+        with only_here(folder):
+            waiting = [job for job in jobs if overwrite or not is_done(job, folder)]
+            _run_waiting(waiting, folder, gpus() if devices is None else devices, overwrite, progress)
     return [Run.open(folder / job.name) for job in jobs]
+
+
+def _run_waiting(
+    waiting: Sequence[Job], folder: Path, devices: Sequence[str], overwrite: bool, progress: Progress | None
+) -> None:
+    if devices and waiting:
+        _in_parallel(waiting, folder, devices, overwrite, progress)
+        return
+    for done, job in enumerate(waiting):
+        if progress:
+            progress("runs", done, len(waiting))
+        run_job(job, folder, overwrite=overwrite, progress=progress)
 
 
 def run_job(job: Job, folder: Path, *, overwrite: bool = False, progress: Progress | None = None) -> None:
@@ -175,9 +186,15 @@ def is_done(job: Job, folder: Path) -> bool:
 
 def gpus() -> list[str]:
     """Names of the GPUs for CUDA_VISIBLE_DEVICES, where there is more than one."""
+    found = visible_gpus()
+    return found if len(found) > 1 else []
+
+
+def visible_gpus() -> list[str]:
+    """Names of the GPUs that this process sees, for CUDA_VISIBLE_DEVICES."""
     count = torch.cuda.device_count()
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return (named.split(",") if named else [str(i) for i in range(count)])[:count] if count > 1 else []
+    return (named.split(",") if named else [str(i) for i in range(count)])[:count]
 
 
 def _in_parallel(
@@ -195,6 +212,11 @@ def _in_parallel(
                 finished.result()
             except (ValueError, OSError) as error:
                 raise ValueError(f"{waiting[finished].name}: {error}") from None
+            except BrokenProcessPool:
+                raise ValueError(
+                    "a process was ended from outside, perhaps for want of memory; what was done is kept, and the same "
+                    "call goes on (with fewer processes they have more memory each)"
+                ) from None
             finally:
                 if finished.exception() is not None:
                     pool.shutdown(wait=False, cancel_futures=True)
@@ -203,11 +225,20 @@ def _in_parallel(
 
 
 def _take_device(free: Queue[str]) -> None:
-    """Before anything in this process looks at a GPU: see one only."""
+    """Before anything in this process looks at a GPU: see one only. Without its parent the process ends."""
     os.environ["CUDA_VISIBLE_DEVICES"] = free.get()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     logging = need("transformers", extra="train").utils.logging
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+
+
+def _end_with_parent() -> None:
+    """Who was killed is started again, and must not find a run that an orphan still writes to."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _free_memory() -> None:

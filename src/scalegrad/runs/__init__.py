@@ -3,6 +3,7 @@
 from scalegrad.runs.atomic import check_writable_folder, replacing, write_json, write_lines, write_text
 from scalegrad.runs.environment import environment, hardware, versions
 from scalegrad.runs.folder import Run, flat_config
+from scalegrad.runs.lock import only_here
 from scalegrad.runs.samples import samples_name
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "environment",
     "flat_config",
     "hardware",
+    "only_here",
     "replacing",
     "samples_name",
     "versions",

@@ -326,6 +326,42 @@ def test_processes_that_share_a_machine_time_nothing(saved_small, tmp_path):
     assert open_ended_scale.alone(folder_of(setup, str(saved_small))) == ["mle-seed-0", "sg-0.2-seed-0"]
 
 
+def test_the_account_of_who_was_alone_survives_a_kill(saved_small, tmp_path, monkeypatch):
+    """Killed in the middle, the same three go on alone; what one process did before counts as alone."""
+    setup = Setup("smoke", tmp_path, str(saved_small))
+    scale = scale_of(setup)
+    chosen = [scale.job(name, 0) for name in MAIN]
+    trained(setup, chosen[:1])  # by one process, without an account
+    folder = folder_of(setup, str(saved_small))
+    assert open_ended_scale.alone(folder) is None
+    calls = []
+
+    def killed(jobs_: Any, folder_: Path, *, devices: Any, progress: Any) -> None:
+        calls.append(([job.name for job in jobs_], list(devices)))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(open_ended_scale, "run_jobs", killed)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            trained(replace(setup, devices=("7", "8")), chosen)
+    assert calls == [(["ul-1.0-seed-0", "sg-0.2-seed-0"], ["7"])] * 2
+    assert open_ended_scale.alone(folder) == ["mle-seed-0", "ul-1.0-seed-0", "sg-0.2-seed-0"]
+
+
+def test_processes_of_one_gpu(tmp_path, monkeypatch):
+    """As many as its memory serves, on the GPU that this process was given."""
+    from types import SimpleNamespace
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    for gib, processes in ((16, 0), (40, 0), (48, 2), (80, 3), (139.8, 4), (300, 4)):
+        told = SimpleNamespace(total_memory=int(gib * 2**30))
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda place, told=told: told)
+        assert list(open_ended_scale.devices_of(Setup("gpu", tmp_path))) == ["3"] * processes
+    assert open_ended_scale.devices_of(Setup("smoke", tmp_path)) == []
+    assert open_ended_scale.devices_of(Setup("gpu", tmp_path, devices=("1",))) == ("1",)
+
+
 def test_a_base_model_that_is_not_there(tmp_path):
     with pytest.raises(ValueError, match=r"base-small is not there: make it \(python -m scalegrad.lab.base_model"):
         open_ended.wikitext(Setup("gpu", tmp_path))

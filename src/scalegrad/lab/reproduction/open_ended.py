@@ -260,7 +260,8 @@ def _timed(comparison: Comparison, runs: Sequence[Run], setup: Setup, scale: Sca
 
     rows = [replace(s, figures={**s.figures, **figures(s)}) if s.kind == "trained" else s for s in comparison.systems]
     note = "Time and memory of training are those of the first seed, trained with the machine for itself."
-    return replace(comparison, systems=rows, notes=[*comparison.notes, note])
+    shown = any("train_seconds" in s.figures for s in rows)
+    return replace(comparison, systems=rows, notes=[*comparison.notes, *([note] if shown else [])])
 
 
 def _said_of_curves(curves: Comparison, name: str) -> list[str]:

@@ -12,7 +12,7 @@ import torch
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab import base_model, recipes
 from scalegrad.lab.demo import LEARNING_RATES
-from scalegrad.lab.jobs import Job, Measured, is_done, run_jobs
+from scalegrad.lab.jobs import Job, Measured, gpus, is_done, run_jobs, visible_gpus
 from scalegrad.lab.reproduction.outcome import Setup
 from scalegrad.models import base
 from scalegrad.runs import Run, write_json
@@ -24,7 +24,7 @@ GRID = ("ul=0.5", "ul=1.5", "sg=0.5", "sg=0.8")  # with these of its validation 
 TEST, VALID = "wikitext-103", "wikitext-103:valid"
 BASE_SMALL = "base-small"
 ALONE = "alone.json"
-_SHARES = 4  # processes that share one GPU
+_MOST_SHARES, _SHARE = 4, 24 * 2**30  # processes that share one GPU, and the bytes of its memory for each
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def scale_of(setup: Setup) -> Scale:
 def trained(setup: Setup, jobs: Sequence[Job]) -> list[Run]:
     """The runs of `jobs`, trained and measured where they are not yet, the first of them first.
 
-    Where processes share a GPU, the first seed of `MAIN` is trained before, each with the machine for itself, so that
-    time and memory of the objectives can be compared. With `only_done` the runs that are there, whatever they lack.
+    Where there are several processes, the first seed of `MAIN` is trained before, each with the machine for itself, so
+    that time and memory of the objectives compare. With `only_done` the runs that are there, whatever they lack.
     """
     folder = folder_of(setup, jobs[0].config.model)
     if setup.only_done:
@@ -95,14 +95,21 @@ def trained(setup: Setup, jobs: Sequence[Job]) -> list[Run]:
     if any(not is_done(job, folder) for job in jobs):
         _make_base_small(setup, jobs[0].config.model)
     devices = devices_of(setup)
-    if devices is not None and len(devices) > 1:
-        first = jobs[0].config.settings.seed
-        timed = [job for job in jobs if job.objective in MAIN and job.config.settings.seed == first]
-        for job in timed:
-            if not (folder / job.name).exists():
-                run_jobs([replace(job, measured=())], folder, devices=(), progress=setup.progress)
-                write_json(folder / ALONE, [*(alone(folder) or ()), job.name])
+    if len(devices) > 1:
+        _train_alone(jobs, folder, devices[:1], setup)
     return run_jobs(jobs, folder, devices=devices, progress=setup.progress)
+
+
+def _train_alone(jobs: Sequence[Job], folder: Path, device: Sequence[str], setup: Setup) -> None:
+    """The first seed of `MAIN`, one after another; the account is written before, for it holds when resumed too."""
+    first = jobs[0].config.settings.seed
+    timed = [replace(job, measured=()) for job in jobs if job.objective in MAIN and job.config.settings.seed == first]
+    waiting = [job for job in timed if not is_done(job, folder)]
+    kept = alone(folder)
+    if kept is None:  # what is done was done by one process
+        kept = [job.name for job in timed if job not in waiting]
+    write_json(folder / ALONE, list(dict.fromkeys([*kept, *(job.name for job in waiting)])))
+    run_jobs(waiting, folder, devices=device, progress=setup.progress)
 
 
 def folder_of(setup: Setup, model: str) -> Path:
@@ -119,11 +126,18 @@ def alone(folder: Path) -> list[str] | None:
     return list(json.loads((folder / ALONE).read_text())) if (folder / ALONE).is_file() else None
 
 
-def devices_of(setup: Setup) -> Sequence[str] | None:
-    """Those of the setup; at scale gpu with one GPU by default several processes on it, for each leaves it idle."""
-    if setup.devices is None and setup.scale == "gpu" and torch.cuda.device_count() == 1:
-        return ("0",) * _SHARES
-    return setup.devices
+def devices_of(setup: Setup) -> Sequence[str]:
+    """Those of the setup; by default every GPU where there are several, and none without a GPU.
+
+    At scale gpu one GPU has several processes, as many as its memory serves, for each leaves it idle.
+    """
+    if setup.devices is not None:
+        return setup.devices
+    found = visible_gpus()
+    if setup.scale == "gpu" and len(found) == 1:
+        shares = min(_MOST_SHARES, torch.cuda.get_device_properties(0).total_memory // _SHARE)
+        return found * shares if shares > 1 else []
+    return gpus()
 
 
 def _smoke(setup: Setup) -> Scale:
