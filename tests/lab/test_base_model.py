@@ -41,6 +41,34 @@ def test_text_to_ids(sources, tmp_path):
     assert all(np.array_equal(ids[name], same[name]) for name in ids)
 
 
+def test_a_kill_leaves_no_half_of_a_model(tmp_path):
+    """Weights come after the configuration: a folder with the one and not the other would pass for a model."""
+
+    class Half:
+        def save_pretrained(self, folder):
+            folder.mkdir(parents=True)
+            (folder / "config.json").write_text("{}")
+            raise KeyboardInterrupt
+
+    class Whole:
+        def save_pretrained(self, folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "config.json").write_text("{}")
+            (folder / "weights").write_text("1")
+
+    out = tmp_path / "model"
+    with pytest.raises(KeyboardInterrupt):
+        base_model._save_whole(out, Half())
+    assert not out.exists()
+    base_model._save_whole(out, Whole(), recipe={"steps": 2})
+    assert sorted(path.name for path in out.iterdir()) == ["config.json", "recipe.json", "weights"]
+    (out / "mine.txt").write_text("kept")
+    base_model._save_whole(out, Whole(), recipe={"steps": 3})
+    assert json.loads((out / "recipe.json").read_text()) == {"steps": 3}
+    assert (out / "mine.txt").read_text() == "kept"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
 def test_a_missing_source_is_named(tmp_path):
     with pytest.raises(ValueError, match="--wikipedia FILE is needed"):
         prepared(tmp_path, None, None, BaseRecipe(vocab=400))

@@ -12,6 +12,8 @@ import argparse
 import json
 import lzma
 import math
+import os
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +28,7 @@ from torch import Tensor
 from scalegrad._extras import need
 from scalegrad.data import encode_corpus, gpt2_tokenizer, read_texts, wikitext2, wikitext103
 from scalegrad.data.prose import as_wikitext, book_prose, wikipedia_prose
-from scalegrad.runs import environment, write_json
+from scalegrad.runs import environment, replacing, write_json
 
 END = "<|endoftext|>"
 CORPORA = ("wikipedia", "books")
@@ -81,7 +83,8 @@ def corpora(work: Path, wikipedia: Path | None, books: Path | None) -> dict[str,
     def kept(name: str, paragraphs: Iterator[str]) -> str:
         path = work / f"{name}.txt.xz"
         if not path.exists():
-            path.write_bytes(lzma.compress(as_wikitext(paragraphs).encode()))
+            with replacing(path) as unfinished:
+                unfinished.write_bytes(lzma.compress(as_wikitext(paragraphs).encode()))
         return lzma.decompress(path.read_bytes()).decode()
 
     def lines(path: Path | None, name: str) -> Iterator[str]:
@@ -128,18 +131,20 @@ def prepared(work: Path, wikipedia: Path | None, books: Path | None, recipe: Bas
     for path in stored.values():
         packed = path.with_suffix(".npy.xz")
         if packed.exists() and not path.exists():
-            path.write_bytes(lzma.decompress(packed.read_bytes()))
+            with replacing(path) as unfinished:
+                unfinished.write_bytes(lzma.decompress(packed.read_bytes()))
     if not kept.exists() and recipe.tokenizer == "gpt2":
-        gpt2_bpe().save_pretrained(kept)
+        _save_whole(kept, gpt2_bpe())
     texts = {} if kept.exists() and all(path.exists() for path in stored.values()) else corpora(work, wikipedia, books)
     if not kept.exists():
         samples = (*texts.values(), wikitext2())  # WikiText's <unk> and headings get tokens of their own
         lines = (line for text in samples for line in text.splitlines(keepends=True))
-        train_tokenizer(lines, recipe.vocab).save_pretrained(kept)
+        _save_whole(kept, train_tokenizer(lines, recipe.vocab))
     tokenizer = need("transformers", extra="hf").PreTrainedTokenizerFast.from_pretrained(kept)
     for name, path in stored.items():
         if not path.exists():
-            np.save(path, encode_corpus(texts[name], tokenizer).astype(np.uint16))
+            with replacing(path) as unfinished, unfinished.open("wb") as file:
+                np.save(file, encode_corpus(texts[name], tokenizer).astype(np.uint16))
     return tokenizer, {name: np.load(path) for name, path in stored.items()}
 
 
@@ -244,15 +249,32 @@ def make(recipe: BaseRecipe, work: Path, out: Path, wikipedia: Path | None = Non
     log = work / "log.jsonl"
     log.unlink(missing_ok=True)
     model = pretrain(recipe, ids, tokenizer.eos_token_id, log)
+    if torch.cuda.is_available():
+        torch.compiler.reset()  # what was compiled would keep the weights in memory
     found = {"validation_perplexity": round(validation_perplexity(model.eval(), tokenizer), 2)}
     print(found, flush=True)
-    model.to(getattr(torch, recipe.dtype)).save_pretrained(out)
-    tokenizer.save_pretrained(out)
     trained = json.loads(log.read_text().splitlines()[-1])
     made: dict[str, Any] = {"recipe": asdict(recipe), "corpora": {name: len(values) for name, values in ids.items()}}
     made |= {"trained": trained, **found, "environment": environment()}
-    write_json(out / "recipe.json", made)
+    _save_whole(out, model.to(getattr(torch, recipe.dtype)), tokenizer, recipe=made)
     return out
+
+
+def _save_whole(folder: Path, *parts: Any, **records: Any) -> None:
+    """What `parts` save and `records` as JSON into `folder`, all of it or nothing: a kill leaves no half of a model."""
+    folder = folder.resolve()
+    aside = folder.with_name(f".{folder.name}.unfinished")
+    shutil.rmtree(aside, ignore_errors=True)
+    for part in parts:
+        part.save_pretrained(aside)
+    for name, record in records.items():
+        write_json(aside / f"{name}.json", record)
+    if not folder.exists():
+        os.replace(aside, folder)
+        return
+    for path in sorted(aside.iterdir(), key=lambda path: path.name == "config.json"):  # the mark of a model last
+        os.replace(path, folder / path.name)
+    aside.rmdir()
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -170,12 +170,12 @@ def run_job(job: Job, folder: Path, *, overwrite: bool = False, progress: Progre
         run = train(job.config, folder / job.name, overwrite=overwrite, callbacks=callbacks).run
     wanted = [item for item in job.measured if overwrite or not item.is_done(run)]
     if wanted:
-        _free_memory()
+        free_memory()
         model, tokenizer = load(str(run.model_path), trust_remote_code=job.config.trust_remote_code)
         for item in wanted:
             item.measure(run, model, tokenizer, overwrite=overwrite, progress=progress)
         del model
-    _free_memory()
+    free_memory()
 
 
 def is_done(job: Job, folder: Path) -> bool:
@@ -241,7 +241,8 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _free_memory() -> None:
+def free_memory() -> None:
+    """What nobody holds any more goes back to the accelerator, where other processes can have it."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

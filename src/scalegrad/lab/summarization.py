@@ -92,6 +92,11 @@ def run_plan(plan: Plan, folder: Path, progress: Progress | None = None) -> dict
     return ledger.as_dict()
 
 
+def held_results(plan: Plan, folder: Path) -> dict[str, Any]:
+    """What is in `folder`/NAME.json now, however many of the plan's runs these are."""
+    return Ledger.open(folder / f"{plan.name}.json", plan).as_dict()
+
+
 def run_job(job: Job, progress: Progress | None = None) -> dict[str, Any]:
     """Train and evaluate; what came out, with the summaries."""
     began = time.perf_counter()

@@ -1,7 +1,8 @@
 """Captioning beside the paper: stored runs without weights, the paper's settings, the first step of its scale."""
 
 import json
-from dataclasses import asdict
+import shutil
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -95,6 +96,19 @@ def test_repetition_and_sampling(setup):
         "CIDEr: 3-block 40.00, top_p=0.3 9.00, top_p=0.9 8.00 here; 3-block 22.77, top_p=0.3 19.54, top_p=0.9 18.67 in "
         "the paper: the same order."
     )
+
+
+def test_only_done_trains_nothing(setup, tmp_path):
+    """What a stopped machine left: fewer seeds of one objective, none of another."""
+    for name in ("sg-0.5-seed2", "ul-0.5-seed0", "ul-0.5-seed1", "ul-0.5-seed2"):
+        shutil.rmtree(setup.runs / "captioning" / name)
+    rows = {s.label: s for s in captioning(replace(setup, only_done=True)).tables[0].comparison.systems}
+    assert (rows["MLE"].runs, rows["SG γ=0.5"].runs) == (3, 2)
+    assert rows["SG γ=0.5"].figures["cider"] == 20.5
+    assert "UL α=0.5" not in rows
+    with pytest.raises(NotGiven, match="no MLE captioner was scored yet"):
+        captioning(Setup("gpu", tmp_path / "empty", only_done=True))
+    assert not (tmp_path / "empty").exists()
 
 
 def test_the_papers_scale_has_the_papers_settings():

@@ -316,6 +316,35 @@ def test_what_is_there_is_shown(done, setup, tmp_path, monkeypatch):
         open_ended.wikitext(replace(here, out=tmp_path / "empty"))
 
 
+@pytest.mark.parametrize("there", [("mle",), ("sg-0.2",), ("mle", "ul-1.0", "sg-0.2")])
+def test_the_least_that_is_there_is_shown(done, setup, tmp_path, there):
+    """One seed of one objective, or of the main ones: every experiment gives a table, or says what is missing."""
+    for name in there:
+        shutil.copytree(setup.out / "runs" / "tiny" / f"{name}-seed-0", tmp_path / "runs" / "tiny" / f"{name}-seed-0")
+    other = tmp_path / "elsewhere" / "tiny"  # another folder of the model's name: nothing is trained, so that will do
+    here = replace(setup, out=tmp_path, model=str(other), only_done=True)
+    outcome = open_ended.wikitext(here)
+    rows = table(outcome, "WikiText-103 test")
+    trained_rows = [row for row in rows.values() if row.kind == "trained"]
+    assert [(row.label, row.runs) for row in trained_rows] == [(objective_label(n.replace("-", "=")), 1) for n in there]
+    assert table(outcome, "WikiText-103 validation")
+    assert not any("MLE:" in sentence for sentence in outcome.findings) or "mle" in there
+    assert len(table(open_ended_decoding.decoding(here), "Decoding")) == 4 * len(there) + 1
+    assert table(open_ended.sensitivity(here), "WikiText-103 validation over")
+    if set(there) >= {"mle", "sg-0.2"}:
+        assert table(open_ended_decoding.lengths(here), "Rep-1 by")["MLE"].runs == 1
+    else:
+        with pytest.raises(NotGiven, match="no runs of MLE and ScaleGrad have figures by length yet"):
+            open_ended_decoding.lengths(here)
+    for name in there:  # stopped before the validation text, and before any text was written
+        run = Run.open(tmp_path / "runs" / "tiny" / f"{name}-seed-0")
+        found = run.load("evaluation")[TEST]
+        run.save("evaluation", {TEST: {key: found[key] for key in found if key != "completion"}})
+    outcome = open_ended.wikitext(here)
+    assert "rep_1" not in table(outcome, "WikiText-103 test")[trained_rows[0].label].figures
+    assert not [shown for shown in outcome.tables if "validation" in shown.title]
+
+
 def test_processes_that_share_a_machine_time_nothing(saved_small, tmp_path):
     """The first seed of the three is trained alone before; only its time is kept."""
     setup = Setup("smoke", tmp_path, str(saved_small), devices=("", ""))

@@ -7,7 +7,7 @@ import pytest
 from tests.tiny_bert import save_tiny_bert
 
 from scalegrad.data.embedded import scitldr
-from scalegrad.lab.reproduction import Setup
+from scalegrad.lab.reproduction import NotGiven, Setup
 from scalegrad.lab.reproduction.summaries import summarization, summarization_decoding
 from scalegrad.lab.reproduction.summary_plans import PAPER_CORPORA, paper_plan, plans, split_news
 from scalegrad.report.paper import SETTINGS
@@ -183,6 +183,26 @@ def test_the_papers_scale_down_to_its_first_steps(tmp_path):
     with pytest.raises(FirstStep):
         train(writing, ["sg=0.8"], tmp_path / "second", callbacks=lambda s: [training_progress(stop(seen), s)])
     assert seen == [("training selector, seed 0", 1, 50_000), ("sg=0.8", 1, 200_000)]
+
+
+def test_only_done_trains_nothing(setup, tmp_path):
+    """What a stopped machine left: MLE with one seed and SG; then without MLE, and nothing at all."""
+    folder = tmp_path / "runs" / "summarization"
+    here = Setup("gpu", tmp_path, only_done=True)
+    with pytest.raises(NotGiven, match="no summaries were written yet"):
+        summarization(here)
+    assert not folder.exists()
+    folder.mkdir(parents=True)
+    whole = experiment()
+    few = [one for one in whole["results"] if one["seed"] == 0 and one["objective"] in ("mle", "sg=0.2")]
+    (folder / "abstracts.json").write_text(json.dumps(whole | {"results": few}))
+    rows = {system.label: system for system in summarization(here).tables[0].comparison.systems}
+    assert [label for label, row in rows.items() if row.kind == "trained"] == ["MLE", "SG γ=0.2"]
+    assert (rows["MLE"].figures["rouge_1"], rows["SG γ=0.2"].figures["rouge_1"]) == (0.0, pytest.approx(100))
+    (folder / "abstracts.json").write_text(json.dumps(whole | {"results": few[1:]}))
+    with pytest.raises(NotGiven, match="the MLE model has no summaries yet"):
+        summarization(here)
+    assert not (folder / "abstracts").exists()
 
 
 def test_a_model_that_is_no_bert_and_nyt50_that_is_not_there_are_said(setup, tmp_path):

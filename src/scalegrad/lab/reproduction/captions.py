@@ -10,7 +10,15 @@ from typing import Any
 import torch
 
 from scalegrad.integrations.objective import Objective
-from scalegrad.lab.captioning import SCALES, caption_experiment, run_scenes, scene_picture, trainings_at_a_time
+from scalegrad.lab.captioning import (
+    SCALES,
+    caption_experiment,
+    read_run,
+    run_path,
+    run_scenes,
+    scene_picture,
+    trainings_at_a_time,
+)
 from scalegrad.lab.reproduction.outcome import NotGiven, Outcome, Setup, Shown
 from scalegrad.report.beside_paper import beside_paper, order_sentence
 from scalegrad.report.captioning import BLOCKED, PLAIN, CaptionRun, compare_captions, compare_stochastic
@@ -18,6 +26,7 @@ from scalegrad.report.comparison import Comparison, Plot
 from scalegrad.report.comparison.columns import column, written
 from scalegrad.report.comparison.plots import repetition_bars
 from scalegrad.report.paper import SETTINGS
+from scalegrad.runs import Run
 from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, Splits, file_splits, scene_splits
 from scalegrad.tasks.captioning.features import open_features
 from scalegrad.tasks.captioning.training import PAPER, SCENES
@@ -27,6 +36,7 @@ ON_PAGE = 3  # images to look at
 SMOKE_SIZES = {"train": 48, "valid": 4, "test": 6}
 SMOKE = replace(SCENES, hidden_size=48, attention_size=24, more_than=0, epochs=6, batch_size=8, evaluations=1)
 SMOKE_BETAS = (0.0, 1.0)
+_RECORDS = ("config", "environment", "done", "captions")  # of a run that is scored
 _OBJECTIVES = {"MLE": "MLE", "UL α=0.5": "UL", "SG γ=0.5": "SG"}
 _BLOCKED = {f"{label} {BLOCKED}": f"{short} {BLOCKED}" for label, short in _OBJECTIVES.items()}
 
@@ -75,6 +85,8 @@ def captioning_decoding(setup: Setup) -> Outcome:
 def caption_runs(setup: Setup) -> list[CaptionRun]:
     """Every objective and seed, trained and scored where that is not done yet in the folder of the runs."""
     folder, told = setup.runs / "captioning", setup.progress
+    if setup.only_done:
+        return _held_runs(setup, folder)
     if setup.scale == "gpu":
         seeds = setup.seeds or 3
         at_a_time = 9 if torch.cuda.is_available() else trainings_at_a_time(3 * seeds)
@@ -85,6 +97,16 @@ def caption_runs(setup: Setup) -> list[CaptionRun]:
     else:
         splits, recipe, betas = genome_splits(setup), PAPER, paper_betas
     return caption_experiment(splits, recipe, folder, PAPER_OBJECTIVES, range(seeds), betas=betas, told=told)
+
+
+def _held_runs(setup: Setup, folder: Path) -> list[CaptionRun]:
+    """The runs that are scored already."""
+    seeds = setup.seeds or (3 if setup.scale == "gpu" else 1)
+    places = [run_path(folder, objective, seed) for seed in range(seeds) for objective in PAPER_OBJECTIVES]
+    found = [read_run(Run.open(at)) for at in places if all((at / f"{name}.json").is_file() for name in _RECORDS)]
+    if not any(run.objective.name == "mle" for run in found):
+        raise NotGiven("no MLE captioner was scored yet")
+    return found
 
 
 def genome_splits(setup: Setup) -> Splits:

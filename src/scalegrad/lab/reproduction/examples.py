@@ -35,13 +35,13 @@ class Continued:
     new_tokens: int
 
     def is_done(self, run: Run) -> bool:
-        """Whether these beginnings, and texts of this length, are there."""
+        """Whether these beginnings, perhaps among others, have texts of this length."""
         records = run.load(SAMPLES) if (run.path / SAMPLES).is_file() else []
-        lengths = {record["tokens"] for record in records}
-        return [record["prefix"] for record in records] == list(self.prefixes) and lengths == {self.new_tokens}
+        there = {record["prefix"] for record in records if record["tokens"] == self.new_tokens}
+        return set(self.prefixes) <= there
 
     def measure(self, run: Run, model: Any, tokenizer: Any, *, overwrite: bool, progress: Progress | None) -> None:
-        """Continue them, anew where there are others."""
+        """Continue them, anew where there are others only."""
         prefixes = [
             Prefix(text, tuple(tokenizer(text, add_special_tokens=False)["input_ids"])) for text in self.prefixes
         ]
@@ -112,9 +112,9 @@ def _texts(corpus: str, data: Mapping[str, str]) -> Iterable[str]:
 
 
 def _row(run: Run, prefixes: Sequence[str]) -> System:
-    records = run.load(SAMPLES)
+    written_after = {record["prefix"]: record["continuation"] for record in run.load(SAMPLES)}
     objective = Objective.parse(str(run.config["objective"]))
-    texts = [Sample(prefix, record["continuation"]) for prefix, record in zip(prefixes, records, strict=True)]
+    texts = [Sample(prefix, written_after[prefix]) for prefix in prefixes]
     return _system(objective.label, texts, "trained")
 
 

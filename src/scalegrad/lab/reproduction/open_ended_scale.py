@@ -12,10 +12,10 @@ import torch
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab import base_model, recipes
 from scalegrad.lab.demo import LEARNING_RATES
-from scalegrad.lab.jobs import Job, Measured, gpus, is_done, run_jobs, visible_gpus
+from scalegrad.lab.jobs import Job, Measured, free_memory, gpus, is_done, run_jobs, visible_gpus
 from scalegrad.lab.reproduction.outcome import Setup
 from scalegrad.models import base
-from scalegrad.runs import Run, write_json
+from scalegrad.runs import Run, only_here, write_json
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
 from scalegrad.tasks.training import Settings
 
@@ -89,7 +89,7 @@ def trained(setup: Setup, jobs: Sequence[Job]) -> list[Run]:
     """
     folder = folder_of(setup, jobs[0].config.model)
     if setup.only_done:
-        found = [find_finished(job.config, folder / job.name) for job in jobs]
+        found = [find_finished(job.config, folder / job.name, elsewhere=True) for job in jobs]
         return [run for run in found if run is not None]
     folder.mkdir(parents=True, exist_ok=True)
     if any(not is_done(job, folder) for job in jobs):
@@ -191,4 +191,7 @@ def _make_base_small(setup: Setup, model: str) -> None:
             f"{folder} is not there: make it (python -m scalegrad.lab.base_model --recipe small --out {folder} "
             "--wikipedia FILE --books FILE), or name a model (--model)"
         )
-    base_model.make(base_model.RECIPES["small"], work, folder, named["wikipedia"], named["books"])
+    setup.out.mkdir(parents=True, exist_ok=True)
+    with only_here(setup.out):
+        base_model.make(base_model.RECIPES["small"], work, folder, named["wikipedia"], named["books"])
+    free_memory()  # for the processes that follow

@@ -1,7 +1,7 @@
 """The results of a reproduction without its weights, small enough to carry: `python -m …packing FOLDER FILE.tar.xz`.
 
-Kept: every table, plot and record, and the texts of the first seed's greedy decodings of the paper's three objectives,
-and every objective's of the paper's printed beginnings.
+Kept: every table, plot and record, and the texts of the first seed's greedy decodings of the paper's three objectives
+on WikiText-103, and every objective's of the paper's printed beginnings. News, reviews and the Penn Treebank stay out.
 Unpacked elsewhere, `scalegrad reproduce` shows the same and trains nothing anew.
 """
 
@@ -15,7 +15,11 @@ from scalegrad.lab.reproduction.examples import SAMPLES
 from scalegrad.lab.reproduction.open_ended_scale import BASE_SMALL, MAIN
 from scalegrad.runs import replacing
 
-_LEFT_OUT = ("model", "adapter", "checkpoints", "tensorboard", "pretraining", "study")  # a study has secrets
+# Weights; a study, which has secrets; and news, which may not be passed on.
+_LEFT_OUT = (
+    "model", "adapter", "checkpoints", "tensorboard", "pretraining", "study", "news-data", "news-model", "small-bert",
+)  # fmt: skip
+_TEXTS = "wikitext-103"  # of which continuations are kept, with the beginnings they continue
 _RECORDS = (".json", ".jsonl", ".md", ".html", ".png", ".svg", ".txt")
 
 
@@ -39,6 +43,8 @@ def _is_kept(path: Path) -> bool:
     >>> name = "runs/base/{}/samples/wikitext-103-test.greedy.jsonl"
     >>> [_is_kept(Path(name.format(run))) for run in ("sg-0.2-seed-0", "sg-0.2-seed-1", "sg-0.5-seed-0")]
     [True, False, False]
+    >>> [_is_kept(Path("runs") / name) for name in ("base/mle-seed-0/samples/imdb.human.jsonl", "news-data/test.jsonl")]
+    [False, False]
     """
     if any(part in _LEFT_OUT or part.startswith(".") for part in path.parts) or path.suffix not in _RECORDS:
         return False
@@ -50,7 +56,7 @@ def _is_kept(path: Path) -> bool:
         return True
     run = path.parts[path.parts.index("samples") - 1]
     of_main = run in [f"{objective.replace('=', '-')}-seed-0" for objective in MAIN]
-    return of_main and path.name.endswith((".greedy.jsonl", ".human.jsonl"))
+    return of_main and path.name.startswith(_TEXTS) and path.name.endswith((".greedy.jsonl", ".human.jsonl"))
 
 
 def main(arguments: list[str] | None = None) -> None:

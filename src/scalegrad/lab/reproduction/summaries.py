@@ -10,9 +10,9 @@ import torch
 
 from scalegrad.data.pairs import Pair
 from scalegrad.integrations.objective import Objective
-from scalegrad.lab.reproduction.outcome import Outcome, Setup, Shown
+from scalegrad.lab.reproduction.outcome import NotGiven, Outcome, Setup, Shown
 from scalegrad.lab.reproduction.summary_plans import PAPER_CORPORA, news_model, plans
-from scalegrad.lab.summarization import Plan, run_plan
+from scalegrad.lab.summarization import Plan, held_results, run_plan
 from scalegrad.lab.summarization_scores import scores_beside
 from scalegrad.report.beside_paper import beside_paper, difference_plot, order_sentence, paper_systems
 from scalegrad.report.comparison import Comparison, Plot, Sample, System
@@ -68,17 +68,23 @@ def summarization_decoding(setup: Setup) -> Outcome:
 
 
 def scores(setup: Setup) -> dict[str, Scored]:
-    """{corpus: figures}: trains and scores what is not done yet in the folder of the runs."""
+    """{corpus: figures}: trains and scores what is not done yet in the folder of the runs, or takes what is there."""
     folder = setup.runs / "summarization"
+    if setup.only_done and not folder.is_dir():
+        raise NotGiven("no summaries were written yet")
     folder.mkdir(parents=True, exist_ok=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     found = {}
     for plan in plans(setup, folder):
-        experiment = run_plan(plan, folder, setup.progress)
+        experiment = held_results(plan, folder) if setup.only_done else run_plan(plan, folder, setup.progress)
+        if not any(result["objective"] == "mle" for result in experiment["results"]):
+            continue  # of what is there nothing can be held against MLE
         path = folder / f"{plan.name}-scores.json"
         scored = scores_beside(path, experiment, lambda plan=plan: _test(plan), device)  # type: ignore[misc]
         # News articles are their publishers': results that may be passed on hold none of them.
         found[plan.name] = scored | {"to_read": {} if plan.name == "news" else _to_read(experiment, plan)}
+    if not found:
+        raise NotGiven("the MLE model has no summaries yet")
     return found
 
 

@@ -156,17 +156,17 @@ def _new_config(init: str, tokenizer: Any, hf: Any, options: dict[str, Any]) -> 
     return found
 
 
-def find_finished(config: TrainConfig, out: str | Path) -> Run | None:
+def find_finished(config: TrainConfig, out: str | Path, *, elsewhere: bool = False) -> Run | None:
     """The finished run of `config` in `out`, found without loading its model or its data; else None.
 
-    Where the model's folder is gone, as on another machine, its name has to do.
+    Where the model's folder is gone, as on another machine, or may be another's (`elsewhere`), its name has to do.
     """
     if not all((Path(out) / name).is_file() for name in ("config.json", "done.json")):
         return None
     run = Run.open(out)
     told, asked = flat_config(run.config), flat_config(plain(_asked(config)))
     model = Path(str(told.get("model")))
-    moved = not model.exists() and model.name == Path(asked["model"]).name
+    moved = (elsewhere or not model.exists()) and model.name == Path(asked["model"]).name
     same = all(key in told and told[key] == value for key, value in asked.items() if not (key == "model" and moved))
     return run if same else None
 
