@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from scalegrad.lab import jobs
-from scalegrad.lab.jobs import Job, run_jobs
-from scalegrad.runs import only_here
+from scalegrad.lab.jobs import Job, Scoring, run_jobs
+from scalegrad.runs import Run, only_here
 from scalegrad.tasks.open_ended.training import TrainConfig
 
 ORPHAN = """
@@ -71,3 +72,19 @@ def test_one_named_device_is_used_by_a_process_of_its_own(tmp_path, monkeypatch)
     monkeypatch.setattr(jobs.Run, "open", lambda path: path)
     run_jobs([Job(TrainConfig("m", ("t",)))], tmp_path, devices=("1",))
     assert told == [["1"]]  # in this process it would be GPU 0
+
+
+def test_predictions_under_a_penalty_are_made_where_texts_are_there_already(tiny, tmp_path):
+    """Texts under two penalties first, without predictions; then both, and one strategy more: nothing is left over."""
+    model, tokenizer = tiny
+    run = Run.create(tmp_path / "run", {"objective": "mle"})
+    texts = Scoring("wikitext-103:valid", ("greedy", "greedy,gamma=0.5"), chunks=0, prefixes=1, new_tokens=5)
+    texts.measure(run, model, tokenizer, overwrite=False, progress=None)
+    assert texts.is_done(run)
+    both = replace(texts, strategies=(*texts.strategies, "greedy,gamma=0.2"), chunks=1)
+    assert not both.is_done(run)
+    both.measure(run, model, tokenizer, overwrite=False, progress=None)
+    assert both.is_done(run)
+    (found,) = run.load("evaluation").values()
+    assert list(found["completion"]) == ["greedy", "greedy,gamma=0.5", "greedy,gamma=0.2"]
+    assert found["penalised"]["gamma=0.2"]["ppl"] > found["penalised"]["gamma=0.5"]["ppl"]

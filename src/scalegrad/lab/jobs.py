@@ -65,11 +65,13 @@ class Scoring:
         found = {} if overwrite else self._found(run)
         other = bool(found) and not self._holds(found)
         found = {} if other else found
+        texts = self._missing(found)
         evaluate_run(
             run, model, tokenizer, self._corpus(),
-            strategies=self._missing(found), gamma=saved_gamma(model.config),
+            strategies=[s for s in self.strategies if s in texts or self._unpredicted(found, s)],
+            gamma=saved_gamma(model.config),
             chunks=self.chunks if self._predictions_missing(found) else 0,
-            prefixes=self.prefixes if self._missing(found) else 0,
+            prefixes=self.prefixes if texts else 0,
             new_tokens=self.new_tokens, overwrite=overwrite or other, progress=progress,
         )  # fmt: skip
 
@@ -105,8 +107,12 @@ class Scoring:
         """Whether next tokens are to be predicted still: by the model, or under the penalty of a decoding."""
         if self.chunks == 0:
             return False
-        words = {word for strategy in self.strategies for word in strategy.split(",") if word.startswith("gamma=")}
-        return "language_modelling" not in found or not words <= set(found.get("penalised", {}))
+        return "language_modelling" not in found or any(self._unpredicted(found, s) for s in self.strategies)
+
+    def _unpredicted(self, found: dict[str, Any], strategy: str) -> bool:
+        """Whether the model's predictions under the penalty of a decoding are asked for and missing."""
+        words = {word for word in strategy.split(",") if word.startswith("gamma=")}
+        return self.chunks != 0 and not words <= set(found.get("penalised", {}))
 
 
 @dataclass(frozen=True)
