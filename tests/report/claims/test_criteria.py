@@ -118,6 +118,6 @@ def test_stored_rows():
     assert table.value("MLE", "rep_1") == 0.6
     assert table.deviation("SG γ=0.2", "rep_1") == 0.01
     assert table.deviation("MLE", "rep_1") == pytest.approx(0.05)
-    assert table.curve("sg") == ["SG γ=0.2", "MLE"]
+    assert table.curve("sg") == ["MLE", "SG γ=0.2"]
     with pytest.raises(Absent, match=r"no ppl in row SG γ=0\.2"):
         table.value("SG γ=0.2", "ppl")

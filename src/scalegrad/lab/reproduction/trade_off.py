@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from scalegrad.report.comparison import Comparison, System
 from scalegrad.report.comparison.columns import column, written
-
-Point = tuple[float, float]  # perplexity and a share of repetition
+from scalegrad.report.comparison.curve import Point, where
 
 
 class Curves(NamedTuple):
@@ -31,24 +29,6 @@ def curves_of(comparison: Comparison) -> Curves:
         return [*base, *sorted(own, key=lambda system: weakest_first * (system.strength or 0.0))]
 
     return Curves(swept("trained", "sg", -1), swept("trained", "ul", 1), swept("decoded", "mle", -1))
-
-
-def where(points: Sequence[Point], at: float, *, on: int) -> float | None:
-    """The other coordinate where a curve first comes to `at` of coordinate `on` (0 perplexity, 1 repetition).
-
-    Between two points of the curve it is a straight line; None where the curve does not come there.
-
-    >>> curve = [(10.0, 0.8), (11.0, 0.6), (15.0, 0.4)]
-    >>> where(curve, 0.5, on=1), where(curve, 10.5, on=0), where(curve, 0.3, on=1)
-    (13.0, 0.7, None)
-    """
-    for before, after in pairwise(points):
-        low, high = sorted((before[on], after[on]))
-        if low <= at <= high:
-            share = 0.0 if before[on] == after[on] else (at - before[on]) / (after[on] - before[on])
-            other = 1 - on
-            return round(before[other] + share * (after[other] - before[other]), 12)
-    return None
 
 
 def comparisons(comparison: Comparison, reference: str, name: str = "rep_1") -> list[str]:

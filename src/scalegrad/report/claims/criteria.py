@@ -11,9 +11,9 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from scalegrad.report.claims.table import Absent, FigureTable
+from scalegrad.report.comparison.curve import where
 
 OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -141,10 +141,10 @@ class Reader:
         """`wanted` on an objective's curve, straight between its points, where `given` is `at`."""
         curve = self.table.curve(family)
         points = [(self._figure(label, given), self._figure(label, wanted)) for label in curve]
-        for (x0, y0), (x1, y1) in pairwise(points):
-            if min(x0, x1) <= at <= max(x0, x1):
-                return y0 if x0 == x1 else y0 + (y1 - y0) * (at - x0) / (x1 - x0)
-        raise Absent(f"no point of {family.upper()}'s curve ({len(points)} points) has {given} {at:.4g}")
+        found = where(points, at, on=0)
+        if found is None:
+            raise Absent(f"no point of {family.upper()}'s curve ({len(points)} points) has {given} {at:.4g}")
+        return found
 
     def _label(self, name: str) -> str:
         if name not in self.names:

@@ -63,18 +63,19 @@ class FigureTable:
         return _of(self.row(label).deviations, label, column, "deviation of ")
 
     def curve(self, family: str) -> list[str]:
-        """Labels of an objective's rows by strength, MLE at its end: it is γ = 1 and α = 0.
+        """Labels of an objective's rows from MLE on, which is γ = 1 and α = 0: the weakest first.
 
         >>> table = FigureTable({"MLE": Figures({}, family="mle"), "SG γ=0.2": Figures({}, family="sg", strength=0.2)})
         >>> table.curve("sg")
-        ['SG γ=0.2', 'MLE']
+        ['MLE', 'SG γ=0.2']
         """
         ends = {"sg": 1.0, "ul": 0.0}
         if family not in ends:
             raise ValueError(f"a curve is of sg or ul, not {family!r}")
         points = [(row.strength, label) for label, row in self.rows.items() if row.family == family]
         points += [(ends[family], label) for label in self.rows if plain_label(label) == "MLE"]
-        return [label for strength, label in sorted((s, label) for s, label in points if s is not None)]
+        ordered = sorted(((s, label) for s, label in points if s is not None), reverse=family == "sg")
+        return [label for _, label in ordered]
 
 
 def _of(figures: Mapping[str, float], label: str, column: str, what: str = "") -> float:
