@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from scalegrad.decoding import load
 from scalegrad.lab import base_model
 from scalegrad.lab.base_model import BaseRecipe, prepared, pretrain
+from scalegrad.lab.saved_model import save_whole
 
 PARAGRAPH = "The old bridge over the river was built by the people of the town, and it stands there to this day."
 
@@ -58,12 +59,12 @@ def test_a_kill_leaves_no_half_of_a_model(tmp_path):
 
     out = tmp_path / "model"
     with pytest.raises(KeyboardInterrupt):
-        base_model._save_whole(out, Half())
+        save_whole(out, Half())
     assert not out.exists()
-    base_model._save_whole(out, Whole(), recipe={"steps": 2})
+    save_whole(out, Whole(), recipe={"steps": 2})
     assert sorted(path.name for path in out.iterdir()) == ["config.json", "recipe.json", "weights"]
     (out / "mine.txt").write_text("kept")
-    base_model._save_whole(out, Whole(), recipe={"steps": 3})
+    save_whole(out, Whole(), recipe={"steps": 3})
     assert json.loads((out / "recipe.json").read_text()) == {"steps": 3}
     assert (out / "mine.txt").read_text() == "kept"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -12,8 +12,6 @@ import argparse
 import json
 import lzma
 import math
-import os
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -28,7 +26,8 @@ from torch import Tensor
 from scalegrad._extras import need
 from scalegrad.data import encode_corpus, gpt2_tokenizer, read_texts, wikitext2, wikitext103
 from scalegrad.data.prose import as_wikitext, book_prose, wikipedia_prose
-from scalegrad.runs import environment, replacing, write_json
+from scalegrad.lab.saved_model import save_whole
+from scalegrad.runs import environment, replacing
 
 END = "<|endoftext|>"
 CORPORA = ("wikipedia", "books")
@@ -134,12 +133,12 @@ def prepared(work: Path, wikipedia: Path | None, books: Path | None, recipe: Bas
             with replacing(path) as unfinished:
                 unfinished.write_bytes(lzma.decompress(packed.read_bytes()))
     if not kept.exists() and recipe.tokenizer == "gpt2":
-        _save_whole(kept, gpt2_bpe())
+        save_whole(kept, gpt2_bpe())
     texts = {} if kept.exists() and all(path.exists() for path in stored.values()) else corpora(work, wikipedia, books)
     if not kept.exists():
         samples = (*texts.values(), wikitext2())  # WikiText's <unk> and headings get tokens of their own
         lines = (line for text in samples for line in text.splitlines(keepends=True))
-        _save_whole(kept, train_tokenizer(lines, recipe.vocab))
+        save_whole(kept, train_tokenizer(lines, recipe.vocab))
     tokenizer = need("transformers", extra="hf").PreTrainedTokenizerFast.from_pretrained(kept)
     for name, path in stored.items():
         if not path.exists():
@@ -256,25 +255,8 @@ def make(recipe: BaseRecipe, work: Path, out: Path, wikipedia: Path | None = Non
     trained = json.loads(log.read_text().splitlines()[-1])
     made: dict[str, Any] = {"recipe": asdict(recipe), "corpora": {name: len(values) for name, values in ids.items()}}
     made |= {"trained": trained, **found, "environment": environment()}
-    _save_whole(out, model.to(getattr(torch, recipe.dtype)), tokenizer, recipe=made)
+    save_whole(out, model.to(getattr(torch, recipe.dtype)), tokenizer, recipe=made)
     return out
-
-
-def _save_whole(folder: Path, *parts: Any, **records: Any) -> None:
-    """What `parts` save and `records` as JSON into `folder`, all of it or nothing: a kill leaves no half of a model."""
-    folder = folder.resolve()
-    aside = folder.with_name(f".{folder.name}.unfinished")
-    shutil.rmtree(aside, ignore_errors=True)
-    for part in parts:
-        part.save_pretrained(aside)
-    for name, record in records.items():
-        write_json(aside / f"{name}.json", record)
-    if not folder.exists():
-        os.replace(aside, folder)
-        return
-    for path in sorted(aside.iterdir(), key=lambda path: path.name == "config.json"):  # the mark of a model last
-        os.replace(path, folder / path.name)
-    aside.rmdir()
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -377,6 +377,25 @@ def test_the_account_of_who_was_alone_survives_a_kill(saved_small, tmp_path, mon
     assert open_ended_scale.alone(folder) == ["mle-seed-0", "ul-1.0-seed-0", "sg-0.2-seed-0"]
 
 
+def test_a_gguf_file_is_unpacked_once(small, saved_small, tmp_path, monkeypatch):
+    """To read one takes longer than a short run, and every run would; what was unpacked has the same weights."""
+    read = []
+    monkeypatch.setattr(open_ended_scale, "load", lambda name, *rest: read.append(name) or small)
+    setup = Setup("smoke", tmp_path, "models/tiny.Q4_1.gguf")
+    scale = scale_of(setup)
+    assert scale.config.model == str(tmp_path / "unpacked" / "tiny.Q4_1")
+    for objective in ("mle", "sg=0.2"):
+        (run,) = trained(setup, [scale.job(objective, 0)])
+    assert read == ["models/tiny.Q4_1.gguf"]
+    assert run.path == tmp_path / "runs" / "tiny.Q4_1" / "sg-0.2-seed-0"
+    (other,) = trained(Setup("smoke", tmp_path / "other", str(saved_small)), [scale_of(
+        Setup("smoke", tmp_path, str(saved_small))).job("sg=0.2", 0)])  # fmt: skip
+    assert run.config["weights"] == other.config["weights"]
+    assert run.load("done")["validation_nll"] == other.load("done")["validation_nll"]
+    assert packing.pack(tmp_path, tmp_path / "x.tar.xz")
+    assert not [path for path in packing.pack(tmp_path, tmp_path / "x.tar.xz") if "unpacked" in path.parts]
+
+
 def test_processes_of_one_gpu(tmp_path, monkeypatch):
     """As many as its memory serves, on the GPU that this process was given."""
     from types import SimpleNamespace

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import torch
 
+from scalegrad.decoding import load
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab import base_model, recipes
 from scalegrad.lab.demo import LEARNING_RATES
 from scalegrad.lab.jobs import Job, Measured, free_memory, gpus, is_done, run_jobs, visible_gpus
 from scalegrad.lab.reproduction.outcome import Setup
+from scalegrad.lab.saved_model import save_whole
 from scalegrad.models import base
 from scalegrad.runs import Run, only_here, write_json
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
@@ -23,6 +25,7 @@ MAIN = ("mle", "ul=1.0", "sg=0.2")  # of the paper's main table
 GRID = ("ul=0.5", "ul=1.5", "sg=0.5", "sg=0.8")  # with these of its validation table
 TEST, VALID = "wikitext-103", "wikitext-103:valid"
 BASE_SMALL = "base-small"
+UNPACKED = "unpacked"
 ALONE = "alone.json"
 _MOST_SHARES, _SHARE = 4, 24 * 2**30  # processes that share one GPU, and the bytes of its memory for each
 
@@ -75,10 +78,17 @@ class Scale:
 def scale_of(setup: Setup) -> Scale:
     """The scale of this name, with the model, the seeds and the data of the setup in place of its own."""
     found = {"smoke": _smoke, "gpu": _gpu, "paper": _paper}[setup.scale](setup)
-    config = replace(found.config, model=setup.model or found.config.model)
+    config = replace(found.config, model=_model_of(setup) or found.config.model)
     if "wikitext-103" in setup.data:
         config = replace(config, data=(setup.data["wikitext-103"],))
     return replace(found, config=config, seeds=setup.seeds or found.seeds)
+
+
+def _model_of(setup: Setup) -> str | None:
+    """The setup's model; of a GGUF file the folder that it is unpacked into, for to read it takes longer than a run."""
+    if setup.model is None or Path(setup.model).suffix != ".gguf":
+        return setup.model
+    return str(setup.out / UNPACKED / Path(setup.model).stem)
 
 
 def trained(setup: Setup, jobs: Sequence[Job]) -> list[Run]:
@@ -93,7 +103,7 @@ def trained(setup: Setup, jobs: Sequence[Job]) -> list[Run]:
         return [run for run in found if run is not None]
     folder.mkdir(parents=True, exist_ok=True)
     if any(not is_done(job, folder) for job in jobs):
-        _make_base_small(setup, jobs[0].config.model)
+        _make_model(setup, jobs[0].config.model)
     devices = devices_of(setup)
     if len(devices) > 1:
         _train_alone(jobs, folder, devices[:1], setup)
@@ -115,10 +125,10 @@ def _train_alone(jobs: Sequence[Job], folder: Path, device: Sequence[str], setup
 def folder_of(setup: Setup, model: str) -> Path:
     """Where the runs of a model lie.
 
-    >>> folder_of(Setup("gpu", Path("out")), "models/SmolLM2-135M-Instruct.Q4_1.gguf").as_posix()
+    >>> folder_of(Setup("gpu", Path("out")), "out/unpacked/SmolLM2-135M-Instruct.Q4_1").as_posix()
     'out/runs/SmolLM2-135M-Instruct.Q4_1'
     """
-    return setup.runs / Path(model).name.removesuffix(".gguf")
+    return setup.runs / Path(model).name
 
 
 def alone(folder: Path) -> list[str] | None:
@@ -178,10 +188,15 @@ def _paper(setup: Setup) -> Scale:
     return Scale(recipe.config, seeds=recipe.seeds, schedules=(f"sg=linear:1.0:0.2:{steps}",))
 
 
-def _make_base_small(setup: Setup, model: str) -> None:
-    """The model of GPT-2 small's shape, pre-trained from scratch, where the scale's own model is not there yet."""
+def _make_model(setup: Setup, model: str) -> None:
+    """What is made here and not there yet: a GGUF file unpacked, or the model of GPT-2 small's shape, pre-trained."""
     folder = setup.out / BASE_SMALL
-    if model != str(folder) or (folder / "config.json").exists():
+    if model not in (str(folder), _model_of(setup)) or (Path(model) / "config.json").exists():
+        return
+    if model != str(folder):
+        if setup.model is not None and Path(setup.model).suffix == ".gguf":
+            with only_here(setup.out):
+                save_whole(Path(model), *load(setup.model, "cpu", "float32"))
         return
     work = Path(setup.data.get("base-small", setup.out / "pretraining"))
     named = {name: Path(setup.data[name]) if name in setup.data else None for name in base_model.CORPORA}

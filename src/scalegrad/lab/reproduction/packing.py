@@ -12,12 +12,13 @@ import tarfile
 from pathlib import Path
 
 from scalegrad.lab.reproduction.examples import SAMPLES
-from scalegrad.lab.reproduction.open_ended_scale import BASE_SMALL, MAIN
+from scalegrad.lab.reproduction.open_ended_scale import BASE_SMALL, MAIN, UNPACKED
 from scalegrad.runs import replacing
 
 # Weights; a study, which has secrets; and news, which may not be passed on.
 _LEFT_OUT = (
     "model", "adapter", "checkpoints", "tensorboard", "pretraining", "study", "news-data", "news-model", "small-bert",
+    UNPACKED,
 )  # fmt: skip
 _TEXTS = "wikitext-103"  # of which continuations are kept, with the beginnings they continue
 _RECORDS = (".json", ".jsonl", ".md", ".html", ".png", ".svg", ".txt")

@@ -18,6 +18,7 @@ from scalegrad.data.embedded import scitldr
 from scalegrad.data.pairs import read_pairs, split_files
 from scalegrad.lab.reproduction.outcome import Setup
 from scalegrad.lab.reproduction.small_bert import save_small_bert
+from scalegrad.lab.saved_model import save_whole
 from scalegrad.lab.summarization import Plan
 from scalegrad.report.paper import SETTINGS
 from scalegrad.runs.atomic import write_lines
@@ -143,8 +144,7 @@ def unpacked(model: str, folder: Path) -> str:
     if Path(model).suffix != ".gguf":
         return model
     if not (folder / "config.json").is_file():
-        for part in load_summarizer(model, "cpu", "float32"):
-            part.save_pretrained(folder)
+        save_whole(folder, *load_summarizer(model, "cpu", "float32"))
     return str(folder)
 
 
