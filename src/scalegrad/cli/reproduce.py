@@ -35,7 +35,8 @@ Devices = Annotated[
     str | None, typer.Option(metavar="LIST", help="GPUs, a process each: 0,1; 0,0,0 shares one between three.")
 ]
 OnlyDone = Annotated[
-    bool, typer.Option("--only-done", help="Train and score nothing: show what OUT holds, as of another machine.")
+    bool,
+    typer.Option("--only-done", help="Train nothing: show what OUT holds, as of another machine or a stopped run."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")]
 

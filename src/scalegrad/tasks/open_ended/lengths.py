@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from scalegrad.data import encode_corpus
@@ -80,6 +81,8 @@ def _continued(
             if not out_of_memory(error) or size == 1:
                 raise
             size //= 2
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
             continue
         if progress:
             progress("lengths", len(found), len(prefixes))
