@@ -91,8 +91,10 @@ def reproduce(experiment: Experiment, setup: Setup) -> Reproduction:
     outcome = experiment.run(setup)
     made = {
         **outcome.made,
-        "seconds": round(time.perf_counter() - began, 1),
-        **{name: about[name] for name in ("started", "command", "hardware", "versions", "git")},
+        "shown": {  # the models may have been trained elsewhere, and before
+            "seconds": round(time.perf_counter() - began, 1),
+            **{name: about[name] for name in ("started", "command", "hardware", "versions", "git")},
+        },
     }
     found = Reproduction(
         experiment.name,
