@@ -9,6 +9,7 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,24 @@ def environment() -> dict[str, Any]:
     device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     return {
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": command_line(sys.argv),
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
         "hardware": hardware(device.type if device else "cpu"),
         "system": platform.platform(),
         "versions": versions(PACKAGES),
         "git": git_state(Path.cwd()),
     }
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """What was typed, without the folder of the program; a package run by `python -m` by its name.
+
+    >>> command_line(["/usr/bin/scalegrad", "demo"]), command_line(["/lib/scalegrad/cli/__main__.py", "demo"])
+    ('scalegrad demo', 'scalegrad demo')
+    """
+    program = Path(argv[0])
+    name = "scalegrad" if program.name == "__main__.py" and program.parent.name == "cli" else program.name
+    return shlex.join([name, *argv[1:]])
 
 
 def hardware(device: str = "cpu") -> str:

@@ -63,8 +63,8 @@ def test_what_is_left_behind(experiment, tmp_path):
     assert told["tables"][0]["rows"][0]["figures"] == {"ppl": 13.24}
     assert told["said"] == [SMOKE, "On paper."]  # no finding of figures that say nothing
     assert told["made"]["model"] == "m"
-    assert told["made"]["versions"]["torch"]
-    assert told["made"]["seconds"] >= 0
+    assert told["made"]["shown"]["versions"]["torch"]
+    assert told["made"]["shown"]["seconds"] >= 0
     page = (tmp_path / "report.html").read_text()
     assert "13.24" in page
     assert found.said == told["said"]

@@ -149,7 +149,9 @@ def test_files(tmp_path, capsys):
         {"label": "MLE", "kind": "trained", "runs": 2, "figures": {"rep_1": 0.5}, "deviations": {"rep_1": 0.01}},
         {"label": "SG γ=0.2", "kind": "trained", "runs": 2, "figures": {"rep_1": 0.4}, "deviations": {"rep_1": 0.01}},
     ]
-    stored = {"name": "wikitext", "scale": "gpu", "made": {"command": "scalegrad reproduce wikitext --scale gpu"}}
+    made = {"shown": {"command": "scalegrad reproduce wikitext --scale gpu", "hardware": "here"}}
+    made["trained_on"] = {"hardware": "elsewhere", "started": "before"}
+    stored = {"name": "wikitext", "scale": "gpu", "made": made}
     (tmp_path / "wikitext-big.json").write_text(json.dumps(stored | {"tables": [{"corpus": "c", "rows": rows_}]}))
     (tmp_path / "demo.json").write_text(json.dumps({"corpus": "d", "rows": rows_}))
     (tmp_path / "list.json").write_text("[1]")
@@ -171,7 +173,7 @@ def test_files(tmp_path, capsys):
     here = "holds ([wikitext-big](wikitext-big.json), c)<br>holds ([demo](demo.json), d)"
     assert f"| [less](#less): Less. | section 1 | – | {here} | **holds** |" in made
     assert "| holds | 1 |" in made
-    assert "`scalegrad reproduce wikitext --scale gpu` | 2 | scale gpu |" in made
+    assert "`scalegrad reproduce wikitext --scale gpu` | 2 | scale gpu, elsewhere, before |" in made
     assert "- [demo](demo.json), d: holds. `sg.rep_1 < mle.rep_1` (0.4 against 0.5)." in made
 
 

@@ -244,7 +244,7 @@ def _made(setup: Setup, runs: Sequence[CaptionRun]) -> Mapping[str, Any]:
         "seeds": sorted({run.seed for run in runs}),
         "data": first["config"]["data"],
         "recipe": first["config"]["recipe"],
-        "trained on": {name: started[name] for name in ("hardware", "versions", "started")},
+        "trained_on": {name: started[name] for name in ("hardware", "versions", "started")},
         "runs": {f"{run.objective} seed {run.seed}": _run_line(run) for run in runs},
     }
 

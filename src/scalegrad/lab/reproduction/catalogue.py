@@ -92,8 +92,10 @@ def reproduce(experiment: Experiment, setup: Setup) -> Reproduction:
     smoke = setup.scale == "smoke" and experiment.scaled
     made = {
         **outcome.made,
-        "seconds": round(time.perf_counter() - began, 1),
-        **{name: about[name] for name in ("started", "command", "hardware", "versions", "git")},
+        "shown": {  # the models may have been trained elsewhere, and before
+            "seconds": round(time.perf_counter() - began, 1),
+            **{name: about[name] for name in ("started", "command", "hardware", "versions", "git")},
+        },
     }
     found = Reproduction(
         experiment.name,

@@ -235,7 +235,7 @@ def _made(found: Mapping[str, Scored]) -> dict[str, Any]:
         made[name] = {
             "settings": scored["settings"],
             "parameters": scored["model_parameters"],
-            "trained on": {key: started[key] for key in ("hardware", "versions", "started")},
+            "trained_on": {key: started[key] for key in ("hardware", "versions", "started")},
             "trained and decoded in seconds": scored["seconds"],
             "validation ROUGE of strengths": {
                 label: ", ".join(f"{strength}: {score:.2f}" for strength, score in scores.items())

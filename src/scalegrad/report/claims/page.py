@@ -60,13 +60,15 @@ def _linked(one: Results) -> str:
 
 def _command(one: Results) -> str:
     short = f"demo --seeds {one.seeds}" if one.experiment == "demo" else f"reproduce {one.experiment}"
-    return f"`{_cell(str(one.made.get('command') or f'scalegrad {short}'))}`"
+    return f"`{_cell(str(one.made.get('shown', {}).get('command') or f'scalegrad {short}'))}`"
 
 
 def _made(one: Results) -> str:
     if not one.file:
         return "exact: computed with this page"
-    kept = [one.made.get(key) for key in ("model", "hardware", "started")]
+    parts = [one.made, *(part for part in one.made.values() if isinstance(part, dict))]  # a part a corpus, or the whole
+    trained = next((part["trained_on"] for part in parts if "trained_on" in part), one.made.get("shown", {}))
+    kept = [one.made.get("model"), trained.get("hardware"), trained.get("started")]
     told = [f"scale {one.scale}" if one.scale else "", *(str(value) for value in kept if value)]
     return _cell(", ".join(part for part in told if part)) or "see the file"
 
