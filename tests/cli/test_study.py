@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import logging
 import subprocess
 import sys
 
@@ -140,6 +142,15 @@ def test_from_new_to_analyse(tmp_path, files, capsys):
     printed = capsys.readouterr().out
     assert "80.0%" in printed
     assert "paper" in printed
+
+
+def test_serve_leaves_the_logs_of_others_alone(tmp_path, files, capsys):
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.close = stream.close  # as some libraries' do
+    new(tmp_path / "study", files, "--prefixes", "5")
+    assert run("study", "serve", str(tmp_path / "study"), "--port", "70000") == 2
+    assert not stream.closed
 
 
 def test_serve_says_what_is_wrong(tmp_path, files, capsys):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import uvicorn
+import uvicorn.logging
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
@@ -102,11 +101,12 @@ def serve(
     machine, uvicorn's own variable FORWARDED_ALLOW_IPS names whose X-Forwarded headers to believe.
     """
     app = create_app(folder, database, show_results)
+    _log_to_stderr()
     config = uvicorn.Config(
         app,
         log_level="info" if log_requests else "warning",
         access_log=log_requests,
-        log_config=_log_to_stderr(),
+        log_config=None,
         server_header=False,
         timeout_graceful_shutdown=10,
     )
@@ -116,10 +116,19 @@ def serve(
         _Server(config, lambda: ready(f"http://{name}:{listener.getsockname()[1]}")).run(sockets=[listener])
 
 
-def _log_to_stderr() -> dict[str, Any]:
-    config = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
-    config["handlers"]["access"]["stream"] = "ext://sys.stderr"
-    return config
+def _log_to_stderr() -> None:
+    """Set up the server's own logs; uvicorn's way, `logging.config`, closes the handlers of every other library too."""
+    forms = {
+        "uvicorn": uvicorn.logging.DefaultFormatter("%(levelprefix)s %(message)s"),
+        "uvicorn.access": uvicorn.logging.AccessFormatter(
+            '%(levelprefix)s %(client_addr)s - "%(request_line)s" %(status_code)s'
+        ),
+    }
+    for name, form in forms.items():
+        handler = logging.StreamHandler()
+        handler.setFormatter(form)
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
 
 
 def _listening(host: str, port: int) -> socket.socket:
