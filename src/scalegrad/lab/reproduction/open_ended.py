@@ -250,7 +250,7 @@ def _timed(comparison: Comparison, runs: Sequence[Run], setup: Setup, scale: Sca
         return found | ({"tokens_per_second": statistics.median(speeds)} if speeds else {})
 
     rows = [replace(s, figures={**s.figures, **figures(s)}) if s.kind == "trained" else s for s in comparison.systems]
-    note = "Time and memory of training are those of the first seed, trained with the machine for itself."
+    note = "Time and memory of training are those of the first seed, whose trainings ran one at a time."
     return replace(comparison, systems=rows, notes=[*comparison.notes, note])
 
 

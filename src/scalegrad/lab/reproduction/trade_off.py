@@ -64,9 +64,9 @@ def comparisons(comparison: Comparison, reference: str, name: str = "rep_1") -> 
     mle = curves.scale_grad[0].figures
     return [
         f"{reference} has a perplexity of {written('ppl', ppl)} at a {title} of {written(name, rep)} (MLE: "
-        f"{written('ppl', mle['ppl'])} at {written(name, mle[name])}); at this {title} the perplexity of unlikelihood "
-        f"is {at_rep[0]} and that of the decoding-time penalty {at_rep[1]}, and at this perplexity the {title} of "
-        f"unlikelihood is {at_ppl[0]} and that of the penalty {at_ppl[1]} (straight lines between the points tried).",
+        f"{written('ppl', mle['ppl'])} at {written(name, mle[name])}). Perplexity of the others at this {title}: "
+        f"unlikelihood {at_rep[0]}, the decoding-time penalty {at_rep[1]}. Their {title} at this perplexity: "
+        f"unlikelihood {at_ppl[0]}, the penalty {at_ppl[1]} (on straight lines between the points tried).",
     ]
 
 
@@ -114,4 +114,4 @@ def _points(curve: Sequence[System], name: str) -> list[Point]:
 
 
 def _written(name: str, value: float | None) -> str:
-    return "out of its reach" if value is None else written(name, value)
+    return "does not reach it" if value is None else written(name, value)
