@@ -38,8 +38,7 @@ def hooks():
 
 @pytest.fixture(scope="module")
 def app():
-    typer, cli = importlib.import_module("typer"), importlib.import_module("scalegrad.cli")
-    return typer.main.get_command(cli._app())
+    return importlib.import_module("scalegrad.cli").command()
 
 
 def prose(page):

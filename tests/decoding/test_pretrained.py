@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from scalegrad import decoding
+from scalegrad.decoding import pretrained
 
 VOCABULARY = 260
 
@@ -129,3 +130,12 @@ def test_what_cannot_be_loaded_is_one_sentence(gguf_file, tmp_path):
     (tmp_path / "weights.bin").write_bytes(b"")
     with pytest.raises(ValueError, match=r"weights\.bin is a file; expected a folder, a \.gguf file or a hub name"):
         decoding.load(str(tmp_path / "weights.bin"), "cpu")
+
+
+def test_a_folder_without_its_tokenizer_is_refused(tmp_path):
+    # transformers makes an empty tokenizer of such a folder, and every text would be no tokens at all
+    model, _ = decoding.load("base", "cpu")
+    model.save_pretrained(tmp_path)
+    for load in (lambda: decoding.load(str(tmp_path), "cpu"), lambda: pretrained.load_tokenizer(str(tmp_path))):
+        with pytest.raises(ValueError, match=r"holds no tokenizer; save it there too: tokenizer\.save_pretrained\("):
+            load()

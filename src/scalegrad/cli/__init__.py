@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     sentence; `SCALEGRAD_TRACEBACK=1` shows where it came from.
     """
     try:
-        _app()(args=None if argv is None else list(argv), prog_name="scalegrad")
+        command()(args=None if argv is None else list(argv), prog_name="scalegrad")
     except (ValueError, OSError, MissingExtra) as mistake:
         if os.environ.get("SCALEGRAD_TRACEBACK"):
             raise
@@ -33,10 +33,24 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(2)
 
 
+def command() -> Any:
+    """The whole command; its help shows no value after an option that takes none."""
+    typer = need("typer", extra="cli")
+    whole = typer.main.get_command(_app())
+    waiting = [whole]
+    while waiting:
+        one = waiting.pop()
+        waiting.extend(getattr(one, "commands", {}).values())
+        for option in one.get_params(typer.Context(one)):  # with --help, which is made here and kept
+            if getattr(option, "is_flag", False):
+                option.metavar = ""
+    return whole
+
+
 def _app() -> Any:
     typer = need("typer", extra="cli")
     app = typer.Typer(
-        help="Measure, decode and train text generators that do not repeat themselves.",
+        help="Train text generators that do not repeat themselves, decode them, and measure whether they do.",
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode="rich",
@@ -50,7 +64,9 @@ def _app() -> Any:
 
     @app.callback()  # type: ignore[untyped-decorator]
     def root(
-        version: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Print it."),
+        version: bool = typer.Option(
+            False, "--version", callback=version, is_eager=True, help="Print the version and exit."
+        ),
     ) -> None:
         """Nothing to do before the verb."""
 

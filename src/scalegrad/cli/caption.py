@@ -28,10 +28,10 @@ ON_PAGE = 6  # pictures on the page
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the runs, captions.json and report.html go.")]
 Objectives = Annotated[
     list[str] | None,
-    typer.Option("--objective", "-o", help="mle, ul=α, sg=γ; again for more (default: mle, ul=0.5, sg=0.5)."),
+    typer.Option("--objective", "-o", help="mle, ul=α or sg=γ. May be repeated (default: mle, ul=0.5, sg=0.5)."),
 ]
 Scale = Annotated[str, typer.Option(help="Drawn scenes: small (minutes on a CPU) or large (a GPU).")]
-Seeds = Annotated[int, typer.Option(help="So many seeds of each objective.")]
+Seeds = Annotated[int, typer.Option(help="Train each objective this many times, with other seeds.")]
 Train = Annotated[Path | None, typer.Option("--train", metavar="FILE", help="COCO captions to train on, not scenes.")]
 Valid = Annotated[Path | None, typer.Option("--valid", metavar="FILE", help="COCO captions for validation.")]
 Test = Annotated[Path | None, typer.Option("--test", metavar="FILE", help="COCO captions for the figures.")]
@@ -55,13 +55,14 @@ Paragraphs = Annotated[
     Path | None, typer.Option(metavar="FILE", help="COCO captions to score on (default: test scenes).")
 ]
 Strategies = Annotated[
-    list[str] | None, typer.Option("--strategy", "-s", help="A decoding, such as greedy,soft_block=3; again for more.")
+    list[str] | None,
+    typer.Option("--strategy", "-s", help="How to decode, such as greedy,soft_block=3. May be repeated."),
 ]
 Strategy = Annotated[str, typer.Option("--strategy", "-s", help="How to decode.")]
 ModelOrNone = Annotated[str | None, typer.Argument(metavar="[MODEL]", help="A run's folder, or a saved captioner.")]
 Pictures = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files.")]
 Model = Annotated[str, typer.Option("--model", "-m", help="A run's folder, or a saved captioner.")]
-Limit = Annotated[int | None, typer.Option(help="Only the first so many images.")]
+Limit = Annotated[int | None, typer.Option(help="Only the first this many images.")]
 
 
 @app.command()

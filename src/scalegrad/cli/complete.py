@@ -23,19 +23,34 @@ if TYPE_CHECKING:
 
 PAPER = {"prefix_tokens": 50, "new_tokens": 100}
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder or a hub name: causal or encoder-decoder.")]
-Prefixes = Annotated[str | None, typer.Option(metavar="FILE", help="A .txt (one a line), .jsonl, .csv, or -.")]
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A causal or encoder-decoder model: a folder, a hub name, a .gguf file, or base (shipped).",
+    ),
+]
+Prefixes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Prefixes to continue: a .txt (one on each line), .jsonl or .csv file, or - for standard input.",
+    ),
+]
 Field = Annotated[str | None, typer.Option(help="Field or column that holds the prefix (default: prefix).")]
 Protocol = Annotated[str | None, typer.Option(help="paper: 50-token prefixes of WikiText-103 test, 100 new tokens.")]
 Text = Annotated[str | None, typer.Option(metavar="FILE", help="With --protocol: cut the prefixes from this text.")]
 Out = Annotated[str, typer.Option(metavar="FILE", help="JSONL to write, or - for standard output (not resumable).")]
 Strat = Annotated[str, typer.Option("--strategy", "-s", help="greedy, beam=6, top_k=40, top_p=0.9, min_p, typical, …")]
-Gamma = Annotated[float | None, typer.Option(help="Novelty penalty: log γ added to what was said. In (0, 1].")]
-Most = Annotated[int | None, typer.Option("--max-new-tokens", help="Tokens to generate at most (default: 100).")]
-Least = Annotated[int | None, typer.Option("--min-new-tokens", help="No end before so many (default: 0).")]
-Seed = Annotated[int, typer.Option(help="A text depends on this, its prefix and its place in the file.")]
+Gamma = Annotated[
+    float | None,
+    typer.Option(help="Novelty penalty, γ in (0, 1]: log γ is added to the logits of tokens already said."),
+]
+Most = Annotated[int | None, typer.Option("--max-new-tokens", help="Generate at most this many tokens (default: 100).")]
+Least = Annotated[int | None, typer.Option("--min-new-tokens", help="Generate at least this many tokens (default: 0).")]
+Seed = Annotated[int, typer.Option(help="Seed; a text depends on it, its prefix and its place in the file.")]
 Batch = Annotated[str, typer.Option(help="Prefixes at a time, or auto: what fits into memory.")]
-Limit = Annotated[int | None, typer.Option(help="Only the first so many prefixes.")]
+Limit = Annotated[int | None, typer.Option(help="Continue only the first this many prefixes.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, …")]
 Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
 Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Execute code that comes with the model.")]

@@ -14,15 +14,20 @@ from scalegrad._extras import need
 from scalegrad.cli.progress import bars, quiet_transformers
 
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the runs and report.html go.")]
-Model = Annotated[str, typer.Option(help="base (shipped), or a causal LM by hub name, folder or .gguf file.")]
-Gamma = Annotated[float, typer.Option(help="Of ScaleGrad, and of its twin at decoding time.")]
-Alpha = Annotated[float, typer.Option(help="Of unlikelihood.")]
+Model = Annotated[
+    str, typer.Option(help="A hub name, a folder, a .gguf file, or base: the small model that is shipped.")
+]
+Gamma = Annotated[float, typer.Option(help="ScaleGrad's γ, and that of its twin at decoding time; in (0, 1].")]
+Alpha = Annotated[float, typer.Option(help="Unlikelihood's α, 0 or more.")]
 Steps = Annotated[int, typer.Option(help="Training steps of each model.")]
 BatchSize = Annotated[int, typer.Option(help="Sequences of 300 tokens in a step.")]
-Rate = Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Default: 3e-4 for base, else 3e-5.")]
+Rate = Annotated[
+    float | None,
+    typer.Option("--learning-rate", "--lr", help="AdamW's learning rate (default: 3e-4 for base, else 3e-5)."),
+]
 Prefixes = Annotated[int, typer.Option(help="Prefixes of WikiText-103's test text to continue.")]
-Chunks = Annotated[int, typer.Option(help="Chunks of 1,025 tokens of it to predict.")]
-Seeds = Annotated[int, typer.Option(help="Train each model so often, for deviations.")]
+Chunks = Annotated[int, typer.Option(help="Chunks of 1,025 tokens of that text to predict.")]
+Seeds = Annotated[int, typer.Option(help="Train each model this many times, and show deviations.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew, whatever runs the folder holds.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")]
 
@@ -61,7 +66,7 @@ def command(
         model, gamma=gamma, alpha=alpha, steps=steps, batch_size=batch_size, learning_rate=learning_rate,
         prefixes=prefixes, chunks=chunks, seeds=seeds,
     )  # fmt: skip
-    with bars() as told:
+    with bars(log=True) as told:
         found = run_sweep(sweep, out, overwrite=overwrite, progress=told)
     write_page(found.comparison, out / "report.html")
     write_json(out / "results.json", found.as_dict())

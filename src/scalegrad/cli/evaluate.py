@@ -17,32 +17,35 @@ from scalegrad.cli.progress import bars, quiet_transformers, read_batch, status
 if TYPE_CHECKING:
     from scalegrad.runs import Run
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A run's folder, a model's folder, or a hub name.")]
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL", help="A run's folder, a model's folder, a hub name, a .gguf file, or base, which is shipped."
+    ),
+]
 Corpora = Annotated[
     list[str] | None,
     typer.Option(
         "--corpus",
         metavar="NAME",
-        help="wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH, a file; again for more.",
+        help="wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH or a file. May be repeated.",
     ),
 ]
 Strategies = Annotated[
     list[str] | None,
-    typer.Option("--strategy", "-s", help="A decoding, such as greedy or greedy,gamma=0.2; again for more."),
+    typer.Option("--strategy", "-s", help="How to decode, such as greedy or greedy,gamma=0.2. May be repeated."),
 ]
 Gamma = Annotated[
     float | None, typer.Option(help="γ of the calibrated perplexity (default: what the model was trained with).")
 ]
-Prefixes = Annotated[int | None, typer.Option(help="Only so many prefixes, evenly spread; 0 leaves completion out.")]
-Chunks = Annotated[
-    int | None, typer.Option(help="Only so many chunks, evenly spread; 0 leaves language modelling out.")
-]
+Prefixes = Annotated[int | None, typer.Option(help="Continue only this many prefixes, evenly spread; 0: none.")]
+Chunks = Annotated[int | None, typer.Option(help="Predict only this many chunks, evenly spread; 0: none.")]
 New = Annotated[int, typer.Option("--new-tokens", help="Tokens to generate after each prefix: a divisor of 300.")]
 Samples = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Keep the texts (default: in a run's own folder).")
+    Path | None, typer.Option(metavar="FOLDER", help="Where to keep the texts (default: in a run's own folder).")
 ]
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the figures as JSON as well.")]
-Seed = Annotated[int, typer.Option(help="Of sampled texts, and of the draw of IMDB reviews.")]
+Seed = Annotated[int, typer.Option(help="Seed of sampled texts, and of the draw of IMDB reviews.")]
 Batch = Annotated[str, typer.Option(help="Chunks or prefixes at a time, or auto: what fits into memory.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Make texts anew that were made with other settings.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

@@ -20,16 +20,19 @@ if TYPE_CHECKING:
     from scalegrad.report.measure.files import Progress as Told
 
 
-Files = Annotated[list[str] | None, typer.Argument(metavar="FILE…", help=".txt, .jsonl, .csv (also .gz, .xz), or -.")]
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILE…", help=".txt, .jsonl or .csv (also .gz, .xz), or - for standard input."),
+]
 Field = Annotated[str | None, typer.Option(help="Field of a .jsonl, or column of a .csv, that holds the text.")]
 Format = Annotated[str | None, typer.Option(help="txt, jsonl or csv, whatever the suffix says.")]
 Separator = Annotated[str, typer.Option(help="What ends a text of a .txt: line, blank (line) or file.")]
 Human = Annotated[str | None, typer.Option(metavar="FILE", help="Human texts, in place of the embedded ones.")]
-Limit = Annotated[int | None, typer.Option(help="Read only so many texts of each file.")]
+Limit = Annotated[int | None, typer.Option(help="Read only this many texts of each file.")]
 Worst = Annotated[int, typer.Option(help="How many of the worst texts of each file to quote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report as one HTML page as well.")]
-Corpus = Annotated[str | None, typer.Option(metavar="NAME", help="The human rows of wikitext-103 beside the paper's.")]
+Corpus = Annotated[str | None, typer.Option(metavar="NAME", help="wikitext-103: its human rows, beside the paper's.")]
 
 
 def command(

@@ -25,10 +25,13 @@ def status(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def bars() -> Iterator[Told | None]:
-    """A function that draws a bar for each thing it is told of; None where there is no terminal."""
+def bars(*, log: bool = False) -> Iterator[Told | None]:
+    """A function that draws a bar for each thing it is told of.
+
+    Where there is no terminal: None; with `log`, for what takes minutes, a function that prints a line as each begins.
+    """
     if not sys.stderr.isatty():
-        yield None
+        yield _line_for_each() if log else None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
@@ -41,6 +44,18 @@ def bars() -> Iterator[Told | None]:
             drawn.update(tasks[name], description=what, completed=done, total=total)
 
         yield told
+
+
+def _line_for_each() -> Told:
+    last: dict[str, int] = {}
+
+    def told(what: str, done: int, total: int) -> None:
+        name = what.split(" · ")[0]
+        if name not in last or done < last[name]:  # the latter: the same with the next model
+            print(f"{name} …", file=sys.stderr, flush=True)
+        last[name] = done
+
+    return told
 
 
 def quiet_transformers() -> None:

@@ -12,7 +12,9 @@ from rich.console import Console
 from scalegrad._extras import need
 
 Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Runs, or folders that hold runs.")]
-Corpus = Annotated[str | None, typer.Option(metavar="NAME", help="Which corpus of those the runs were scored on.")]
+Corpus = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Which corpus to show, of those the runs were scored on.")
+]
 Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the page: table, plots and texts side by side.")]
 Markdown = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the table as Markdown.")]
 Plots = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write the plots as PNG.")]

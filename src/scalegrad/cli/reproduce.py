@@ -18,27 +18,33 @@ from scalegrad._extras import MissingExtra, need
 from scalegrad.cli.progress import bars, quiet_transformers
 from scalegrad.runs.atomic import plain
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Experiments (see --list), or all.")]
-ListThem = Annotated[bool, typer.Option("--list", help="List the experiments and what of the paper they show.")]
-Scale = Annotated[str, typer.Option(help="smoke: seconds, on a CPU. gpu: minutes, on one. paper: as the paper did it.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Experiments by name (see --list), or all.")]
+ListThem = Annotated[
+    bool, typer.Option("--list", help="List the experiments, the tables and figures they redo, and their times.")
+]
+Scale = Annotated[
+    str, typer.Option(help="smoke: seconds on a CPU. gpu: minutes on one GPU. paper: the paper's own sizes.")
+]
 Out = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Where runs and results go (default: reproduction/SCALE).")
 ]
-Seeds = Annotated[int | None, typer.Option(help="Runs of each model, in place of the scale's own number.")]
-Model = Annotated[str | None, typer.Option(help="In place of the scale's own: a hub name, a folder or a .gguf file.")]
+Seeds = Annotated[int | None, typer.Option(help="How often to train each model (default: as the scale says).")]
+Model = Annotated[str | None, typer.Option(help="A hub name, a folder or a .gguf file (default: as the scale says).")]
 Ptb = Annotated[Path | None, typer.Option("--ptb", metavar="PATH", help="The Penn Treebank's test text.")]
 Imdb = Annotated[Path | None, typer.Option("--imdb", metavar="PATH", help="IMDB reviews: a folder, .jsonl or .csv.")]
 Data = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=PATH", help="Another corpus that cannot be shipped (see --list).")
+    list[str] | None,
+    typer.Option(metavar="NAME=PATH", help="Where a corpus is that cannot be shipped (see --list). May be repeated."),
 ]
 Devices = Annotated[
-    str | None, typer.Option(metavar="LIST", help="GPUs, a process each: 0,1; 0,0,0 shares one between three.")
+    str | None,
+    typer.Option(metavar="LIST", help="GPUs to use, a process for each named: 0,1. With 0,0,0 three share one."),
 ]
 OnlyDone = Annotated[
     bool,
-    typer.Option("--only-done", help="Train nothing: show what OUT holds, as of another machine or a stopped run."),
+    typer.Option("--only-done", help="Train nothing: show what OUT holds, say from another machine or a stopped run."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
 
 def command(

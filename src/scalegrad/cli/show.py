@@ -58,7 +58,9 @@ def novel_set(
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="A saved tokenizer: its tokens in place of words.")
     ] = None,
-    window: Annotated[int | None, typer.Option(help="Count as seen only the previous so many tokens.")] = None,
+    window: Annotated[
+        int | None, typer.Option(help="Count only this many previous tokens as seen (default: all).")
+    ] = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -95,9 +97,14 @@ def _print_gradients(curves: GradientCurves, console: Console) -> None:
         values = [*curves.scale_grad.values(), *curves.mle.values()]
         table.add_row(f"{curves.p[i]:.1f}", *(f"{line[i]:.4f}" for line in values))
     console.print(table)
-    console.print("T target, NT not; N novel, NN not: two tokens, one of them novel.\n")
+    console.print(
+        "p: the token's probability; there are two tokens, one of them novel. T: the target, NT: not it; N: novel, "
+        "NN: not.\n"
+    )
 
-    table = Table(title=f"Unlikelihood α = {curves.alpha:g} at the target, p_k rising", title_justify="left")
+    table = Table(
+        title=f"Unlikelihood α = {curves.alpha:g} at the target, its probability p_k rising", title_justify="left"
+    )
     for name in ("p_neg", "gradient norm", "change of p_k / step"):
         table.add_column(name, justify="right")
     for at in curves.at_target:

@@ -28,7 +28,7 @@ Database = Annotated[
         help="Where answers are kept, as a SQLAlchemy URL; by default the folder's own SQLite file.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
 
 @app.command()
@@ -42,7 +42,7 @@ def new(
     ] = None,
     prefixes: Annotated[int, typer.Option(help="How many prefixes to draw, the same for every pair.")] = 100,
     raters: Annotated[str, typer.Option(help="How many raters, or their names: anna,ben.")] = "2",
-    seed: Annotated[int, typer.Option(help="What the draw depends on.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     ties: Annotated[bool, typer.Option("--ties", help="Allow “no difference”; by default a choice is forced.")] = False,
     checks: Annotated[int, typer.Option(help="Attention checks to make out of the prefixes.")] = 0,
     checks_from: Annotated[

@@ -33,28 +33,35 @@ Data = Annotated[
     str, typer.Option(help="scitldr (embedded), a folder with train/validation/test files, a file, cnn_dailymail, …")
 ]
 Objectives = Annotated[
-    list[str] | None, typer.Option("--objective", "-o", help="mle, ul=0.5, sg=0.8; again for more (default: these).")
+    list[str] | None,
+    typer.Option("--objective", "-o", help="mle, ul=α or sg=γ. May be repeated (default: mle, ul=0.5, sg=0.8)."),
 ]
 RecipeName = Annotated[
     str | None, typer.Option("--recipe", help="paper, abstracts, small or finetune (default: by model and machine).")
 ]
-Limit = Annotated[int | None, typer.Option(help="Only so many training pairs, and a quarter for validation.")]
-Steps = Annotated[int | None, typer.Option(help="Steps of writing, in place of the recipe's.")]
+Limit = Annotated[
+    int | None, typer.Option(help="Use only this many training pairs, and a quarter as many to validate.")
+]
+Steps = Annotated[int | None, typer.Option(help="Steps of training to write (default: the recipe's).")]
 Prompt = Annotated[str | None, typer.Option(help="A causal LM's prompt, with {article} where the article goes.")]
-SourceSeen = Annotated[bool, typer.Option("--source-seen", help="The article counts as seen, too.")]
+SourceSeen = Annotated[bool, typer.Option("--source-seen", help="Count the article's tokens as seen, too.")]
 Corpus = Annotated[
     str | None, typer.Option(help="cnn_dailymail or nyt50: compare the data's sizes, and figures, with the paper's.")
 ]
-Seed = Annotated[int, typer.Option(help="Of initial weights, order of the data, dropout and sampling.")]
+Seed = Annotated[int, typer.Option(help="Seed of new weights, the order of the data, dropout and sampling.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew where OUT holds runs of other settings.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Runs, or folders that hold runs.")]
 Betas = Annotated[
     list[float] | None, typer.Option("--beta", help="Length normalisation to choose from; one value is taken as is.")
 ]
-Strategies = Annotated[list[str] | None, typer.Option("--strategy", "-s", help="A further decoding; again for more.")]
+Strategies = Annotated[
+    list[str] | None, typer.Option("--strategy", "-s", help="A further way to decode. May be repeated.")
+]
 Stochastic = Annotated[bool, typer.Option("--stochastic", help="Also top-p .3/.9 and top-k 40/100, as in the paper.")]
-TestLimit = Annotated[int | None, typer.Option("--limit", help="Only so many test pairs, and as many to choose β by.")]
+TestLimit = Annotated[
+    int | None, typer.Option("--limit", help="Use only this many test pairs, and as many to choose β by.")
+]
 NoMover = Annotated[bool, typer.Option("--no-mover", help="Leave MoverScore out.")]
 Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the page: table, and summaries side by side.")]
 Batch = Annotated[str, typer.Option(help="Articles at a time, or auto: what fits into memory.")]
@@ -65,9 +72,9 @@ File = Annotated[
 ]
 Summarizer = Annotated[str, typer.Option("--model", "-m", help="A run's folder, a model's folder, or a hub name.")]
 Written = Annotated[str, typer.Option("--out", metavar="FILE", help="JSONL to write, or - for standard output.")]
-Strategy = Annotated[str, typer.Option("--strategy", "-s", help="A decoding, such as greedy or top_p=0.9.")]
-Least = Annotated[int, typer.Option("--min-new-tokens", help="No end before so many tokens.")]
-Most = Annotated[int, typer.Option("--max-new-tokens", help="Tokens of a summary at most.")]
+Strategy = Annotated[str, typer.Option("--strategy", "-s", help="How to decode, such as greedy or top_p=0.9.")]
+Least = Annotated[int, typer.Option("--min-new-tokens", help="Generate at least this many tokens.")]
+Most = Annotated[int, typer.Option("--max-new-tokens", help="Generate at most this many tokens.")]
 
 
 @app.command()

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from scalegrad._extras import need
 from scalegrad.cli.progress import bars, quiet_transformers
-from scalegrad.cli.train import (
+from scalegrad.cli.training_options import (
+    MODEL_HELP,
     Accumulation,
     BatchSize,
     Epochs,
@@ -29,17 +30,17 @@ from scalegrad.cli.train import (
     Warmup,
 )
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A hub name, a folder or a .gguf file.")]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
 Data = Annotated[list[str], typer.Argument(metavar="DATA…", help="What to train on, as for scalegrad train.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the runs, plots and the report go.")]
-Gammas = Annotated[str, typer.Option("--gamma", metavar="LIST", help="γ of ScaleGrad to try, with commas.")]
-Alphas = Annotated[str, typer.Option("--alpha", metavar="LIST", help="α of unlikelihood to try; none: leave it out.")]
-Seeds = Annotated[int, typer.Option(help="Runs of each, with seeds from --seed on.")]
-Budget = Annotated[str, typer.Option(help="Perplexity the recommended γ may cost, over MLE's.")]
+Gammas = Annotated[str, typer.Option("--gamma", metavar="LIST", help="Values of ScaleGrad's γ to try, with commas.")]
+Alphas = Annotated[str, typer.Option("--alpha", metavar="LIST", help="Values of unlikelihood's α to try, or none.")]
+Seeds = Annotated[int, typer.Option(help="Runs of each setting, with seeds from --seed on.")]
+Budget = Annotated[str, typer.Option(help="How far above MLE's the perplexity of the recommended γ may lie.")]
 CorpusName = Annotated[
-    str, typer.Option("--corpus", metavar="NAME", help="Validation text to score on, as for evaluate.")
+    str, typer.Option("--corpus", metavar="NAME", help="What to score on, as for scalegrad evaluate.")
 ]
-Prefixes = Annotated[int, typer.Option(help="Prefixes to continue, evenly spread; 0: language modelling alone.")]
+Prefixes = Annotated[int, typer.Option(help="Prefixes to continue, evenly spread; 0: perplexity alone.")]
 Chunks = Annotated[int | None, typer.Option(help="Chunks to predict, evenly spread (default: all).")]
 New = Annotated[int, typer.Option("--new-tokens", help="Tokens to generate after each prefix: a divisor of 300.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the rows and the recommendation as JSON.")]
@@ -76,7 +77,7 @@ def command(
 ) -> None:
     """Train MLE, each γ and each α, and say which γ comes nearest to human text within a budget of perplexity.
 
-    Stopped at any moment, the same command goes on. With several GPUs, a run on each at a time.
+    Stopped at any moment, the same command goes on. On several GPUs, each does a run at a time.
 
     Example: scalegrad sweep gpt2 wikitext-2 --gamma 0.2,0.5,0.8 --alpha 1.0 --seeds 3 --budget 5% --out sweeps/gpt2
     """
@@ -100,7 +101,7 @@ def command(
     sweep = Sweep(
         config, **strengths, seeds=seeds, corpus=corpus, chunks=chunks, prefixes=prefixes, new_tokens=new_tokens
     )
-    with bars() as progress:
+    with bars(log=True) as progress:
         found = run_sweep(sweep, out, budget=share, overwrite=overwrite, progress=progress)
     written = write_results(found, out)
     if as_json:

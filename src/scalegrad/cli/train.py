@@ -8,69 +8,63 @@ import re
 import statistics
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from scalegrad._extras import need
 from scalegrad.cli.progress import bars, quiet_transformers
+from scalegrad.cli.training_options import (
+    Accumulation,
+    Alpha,
+    AsJson,
+    BatchSize,
+    Checkpointing,
+    Clip,
+    Compile,
+    CompletionField,
+    Data,
+    Decay,
+    Deepspeed,
+    Epochs,
+    EvaluateEvery,
+    EvaluationBatch,
+    Field,
+    Fsdp,
+    Gamma,
+    Init,
+    Length,
+    LogEvery,
+    LoraAlpha,
+    LoraDropout,
+    LoraRank,
+    Model,
+    ObjectiveName,
+    Out,
+    Overwrite,
+    Patience,
+    Precision,
+    Prompt,
+    PromptField,
+    Protocol,
+    Rate,
+    RecipeName,
+    SaveEvery,
+    ScheduleName,
+    Seed,
+    Seeds,
+    Steps,
+    Tracker,
+    Trust,
+    Validation,
+    ValidationSequences,
+    Warmup,
+    Workers,
+)
 
 if TYPE_CHECKING:
     from scalegrad.integrations.objective import Objective
     from scalegrad.lab.recipes import Recipe
     from scalegrad.tasks.open_ended.training import TrainConfig
     from scalegrad.tasks.training import Fitted
-
-Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="A hub name, a folder or a .gguf file.")]
-Data = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="DATA…", help="Files (.txt, .jsonl, .csv), folders, hub data sets (NAME:SPLIT)."),
-]
-RecipeName = Annotated[str | None, typer.Option("--recipe", help="paper: what the paper did; other options change it.")]
-ObjectiveName = Annotated[str | None, typer.Option("--objective", help="mle, ul or sg (default), or sg=0.2, ul=1.0.")]
-Gamma = Annotated[str | None, typer.Option(help="Of sg: a number in (0, 1], or linear:START:STOP:STEPS, cosine:….")]
-Alpha = Annotated[float | None, typer.Option(help="Of ul: a number of at least 0.")]
-Out = Annotated[str | None, typer.Option(metavar="FOLDER", help="The run's folder (default: one under runs/).")]
-Init = Annotated[str | None, typer.Option(help="New weights: a config.json, or tiny, small, medium; MODEL: tokenizer.")]
-Validation = Annotated[str | None, typer.Option(metavar="DATA", help="Or none (default: a twentieth is held out).")]
-ValidationSequences = Annotated[int | None, typer.Option(help="Validate on so many sequences (default: all).")]
-Field = Annotated[str | None, typer.Option(help="Field of the text in .jsonl, .csv and data sets (default: text …).")]
-PromptField = Annotated[str | None, typer.Option(help="Field of the prompt (default: prompt).")]
-CompletionField = Annotated[str | None, typer.Option(help="Field of the completion (default: completion).")]
-Protocol = Annotated[str | None, typer.Option(help="paper: encode texts as the paper does WikiText-103.")]
-Length = Annotated[int | None, typer.Option(help="Tokens of a sequence (default: 300, the paper's).")]
-Prompt = Annotated[bool | None, typer.Option("--prompt/--no-prompt", help="Count the prompt's tokens as seen, too.")]
-Steps = Annotated[int | None, typer.Option("--max-steps", help="Steps, or --epochs (default: one epoch).")]
-Epochs = Annotated[float | None, typer.Option(help="Passes over the data.")]
-BatchSize = Annotated[int | None, typer.Option(help="Sequences in a forward pass of each process (default: 8).")]
-Accumulation = Annotated[int | None, typer.Option(help="Forward passes in a step (default: 1).")]
-Rate = Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Of AdamW (default: 3e-5).")]
-ScheduleName = Annotated[str | None, typer.Option("--schedule", help="linear (default), cosine, constant, ….")]
-Warmup = Annotated[float | None, typer.Option("--warmup-steps", help="Steps, or below 1 a share (default: 0).")]
-Decay = Annotated[float | None, typer.Option("--weight-decay", help="Of AdamW (default: 0.01).")]
-Clip = Annotated[float | None, typer.Option("--max-grad-norm", help="Clip gradients; 0: do not (default: 1).")]
-EvaluateEvery = Annotated[int | None, typer.Option(help="Steps between validations (default: a tenth of the run).")]
-EvaluationBatch = Annotated[int | None, typer.Option(help="Sequences at a time there (default: --batch-size).")]
-SaveEvery = Annotated[int | None, typer.Option(help="Steps between checkpoints (default: at validations).")]
-LogEvery = Annotated[int | None, typer.Option(help="Steps between lines of metrics.jsonl (default: 10).")]
-Patience = Annotated[int | None, typer.Option(help="Stop after so many validations without a better one.")]
-Seed = Annotated[int, typer.Option(help="Of order, dropout and new weights.")]
-Seeds = Annotated[int | None, typer.Option(help="Train so often, with seeds from --seed on, in FOLDER/seed-N.")]
-Precision = Annotated[str | None, typer.Option(help="auto (default: bf16 where the GPU has it), fp32, bf16, fp16.")]
-Checkpointing = Annotated[bool | None, typer.Option("--gradient-checkpointing", help="Less memory, more time.")]
-Compile = Annotated[bool | None, typer.Option("--compile", help="torch.compile the model.")]
-LoraRank = Annotated[int | None, typer.Option("--lora", metavar="RANK", help="Train low-rank additions (peft) only.")]
-LoraAlpha = Annotated[float | None, typer.Option(help="Their weight (default: twice the rank).")]
-LoraDropout = Annotated[float | None, typer.Option(help="Their dropout (default: 0).")]
-Tracker = Annotated[
-    list[str] | None, typer.Option(help="tensorboard (default), wandb, mlflow, …; none. May be repeated.")
-]
-Workers = Annotated[int | None, typer.Option(help="Processes that load data (default: 0).")]
-Fsdp = Annotated[str | None, typer.Option(metavar="FILE", help="JSON configuration of FSDP, as Trainer takes it.")]
-Deepspeed = Annotated[str | None, typer.Option(metavar="FILE", help="JSON configuration of DeepSpeed.")]
-Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Execute code that comes with the model.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew, whatever run the folder holds.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")]
 
 
 def command(

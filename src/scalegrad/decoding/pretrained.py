@@ -35,6 +35,7 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
         kind = hf.AutoModelForSeq2SeqLM if config.is_encoder_decoder else hf.AutoModelForCausalLM
         tokenizer = hf.AutoTokenizer.from_pretrained(source, **options)
         model, info = kind.from_pretrained(source, dtype=wanted, output_loading_info=True, **options)
+    _check_vocabulary(tokenizer, name)
     if info["missing_keys"]:
         some = ", ".join(sorted(info["missing_keys"])[:3])
         raise ValueError(f"model: {name} lacks {len(info['missing_keys'])} weights a language model needs ({some}, …)")
@@ -57,7 +58,15 @@ def load_tokenizer(name: str, trust_remote_code: bool = False) -> Any:
     hf = need("transformers", extra="hf")
     source, options = _source(name, trust_remote_code)
     with _refusals(name):
-        return hf.AutoTokenizer.from_pretrained(source, **options)
+        tokenizer = hf.AutoTokenizer.from_pretrained(source, **options)
+    _check_vocabulary(tokenizer, name)
+    return tokenizer
+
+
+def _check_vocabulary(tokenizer: Any, name: str) -> None:
+    """Of a folder without a tokenizer the library makes an empty one, which encodes every text as nothing."""
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise ValueError(f"model: {name} holds no tokenizer; save it there too: tokenizer.save_pretrained({name!r})")
 
 
 def _source(name: str, trust_remote_code: bool) -> tuple[str, dict[str, Any]]:

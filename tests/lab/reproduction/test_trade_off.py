@@ -51,15 +51,15 @@ def test_what_is_said(curves):
     # UL comes to .4 half-way between (22, .6) and (28, .2), at 25; at perplexity 24 it is a third of the way: .4667.
     (said,) = comparisons(curves, "SG γ=0.2")
     assert "SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400 (MLE: 20.00 at .800)" in said
-    assert "perplexity of unlikelihood is 25.00 and that of the decoding-time penalty 28.00" in said
-    assert "Rep-1 of unlikelihood is .467 and that of the penalty .600" in said
+    assert "Perplexity of the others at this Rep-1: unlikelihood 25.00, the decoding-time penalty 28.00." in said
+    assert "Their Rep-1 at this perplexity: unlikelihood .467, the penalty .600 (" in said
     assert comparisons(curves, "SG γ=0.9") == []
 
 
 def test_what_is_said_where_rows_are_missing(curves):
     """MLE not scored yet, or not on texts: no other row stands in for it, and the curves begin later."""
     (said,) = comparisons(Comparison(curves.systems[1:]), "SG γ=0.2")
-    assert said.startswith("SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400; at this Rep-1 the perplexity of")
+    assert said.startswith("SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400. Perplexity of the others at this Rep-1")
     assert "that of the decoding-time penalty 28.00" in said  # between (26, .5) and (32, .2): MLE is not needed
     assert "the Rep-1 of unlikelihood is .467 and that of the penalty out of its reach" in said
     unread = System("MLE", {"ppl": 20.0}, family="mle")

@@ -259,7 +259,7 @@ def _timed(comparison: Comparison, runs: Sequence[Run], setup: Setup, scale: Sca
         return found | ({"tokens_per_second": statistics.median(speeds)} if speeds else {})
 
     rows = [replace(s, figures={**s.figures, **figures(s)}) if s.kind == "trained" else s for s in comparison.systems]
-    note = "Time and memory of training are those of the first seed, trained with the machine for itself."
+    note = "Time and memory of training are those of the first seed, whose trainings ran one at a time."
     shown = any("train_seconds" in s.figures for s in rows)
     return replace(comparison, systems=rows, notes=[*comparison.notes, *([note] if shown else [])])
 

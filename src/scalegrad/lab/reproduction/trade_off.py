@@ -44,9 +44,9 @@ def comparisons(comparison: Comparison, reference: str, name: str = "rep_1") -> 
     beside = [f"{written('ppl', p)} at {written(name, r)}" for p, r in _points(_base(comparison), name)]
     return [
         f"{reference} has a perplexity of {written('ppl', ppl)} at a {title} of {written(name, rep)}"
-        f"{f' (MLE: {beside[0]})' if beside else ''}; at this {title} the perplexity of unlikelihood is {at_rep[0]} "
-        f"and that of the decoding-time penalty {at_rep[1]}, and at this perplexity the {title} of unlikelihood is "
-        f"{at_ppl[0]} and that of the penalty {at_ppl[1]} (straight lines between the points tried).",
+        f"{f' (MLE: {beside[0]})' if beside else ''}. Perplexity of the others at this {title}: unlikelihood "
+        f"{at_rep[0]}, the decoding-time penalty {at_rep[1]}. Their {title} at this perplexity: unlikelihood "
+        f"{at_ppl[0]}, the penalty {at_ppl[1]} (on straight lines between the points tried).",
     ]
 
 
@@ -101,4 +101,4 @@ def _points(curve: Sequence[System], name: str) -> list[Point]:
 
 
 def _written(name: str, value: float | None) -> str:
-    return "out of its reach" if value is None else written(name, value)
+    return "does not reach it" if value is None else written(name, value)

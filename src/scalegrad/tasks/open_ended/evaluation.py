@@ -213,7 +213,7 @@ def notes(protocol: dict[str, Any]) -> list[str]:
     if not protocol["gpt2_tokenizer"]:
         said.append(
             "The tokenizer is not GPT-2's: perplexity, uniq and Rep/l do not compare with the paper's (bits per byte "
-            "compares between tokenizers), and 100 tokens are another length of text."
+            "does, whatever the tokenizer), and texts of as many tokens differ in length."
         )
     for what, columns in (("chunks", "uniq"), ("prefixes", "uniq-w")):
         if 0 < protocol[what] < protocol[f"all_{what}"]:
