@@ -59,9 +59,10 @@ def test_what_is_said(curves):
 def test_what_is_said_where_rows_are_missing(curves):
     """MLE not scored yet, or not on texts: no other row stands in for it, and the curves begin later."""
     (said,) = comparisons(Comparison(curves.systems[1:]), "SG γ=0.2")
-    assert said.startswith("SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400. Perplexity of the others at this Rep-1")
-    assert "that of the decoding-time penalty 28.00" in said  # between (26, .5) and (32, .2): MLE is not needed
-    assert "the Rep-1 of unlikelihood is .467 and that of the penalty out of its reach" in said
+    assert said.startswith("SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400. Perplexity of the others")
+    assert "the decoding-time penalty 28.00" in said  # between (26, .5) and (32, .2): MLE is not needed
+    assert "at this perplexity: unlikelihood .467, the penalty " in said
+    assert "the penalty .600" not in said  # it lies between MLE and the first point, and MLE is not there
     unread = System("MLE", {"ppl": 20.0}, family="mle")
     assert comparisons(Comparison([unread, *curves.systems[1:]]), "SG γ=0.2") == [said]
     assert [s.label for s in curves_of(Comparison(curves.systems[1:3])).scale_grad] == ["SG γ=0.5", "SG γ=0.2"]
