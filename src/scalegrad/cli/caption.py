@@ -208,7 +208,7 @@ def caption(
 
 def _splits(
     files: Mapping[str, Path], features: Path | None, images: Path | None, extractor: str, problems: Problems,
-    cache: Path, visual_genome: bool, told: Told | None,
+    cache: Path, visual_genome: bool, told: Told,
 ) -> Splits:  # fmt: skip
     """The user's own paragraphs and features."""
     from scalegrad.tasks.captioning.experiment import file_splits
@@ -235,7 +235,7 @@ def _load(name: str) -> tuple[Any, Any]:
 
 def _examples(
     items: Any, network: Any, features: Path | None, images: Path | None, problems: Problems, limit: int | None,
-    told: Told | None,
+    told: Told,
 ) -> list[Example]:  # fmt: skip
     from scalegrad.tasks.captioning.dataset import examples_of
     from scalegrad.tasks.captioning.experiment import scene_examples

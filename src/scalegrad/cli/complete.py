@@ -112,7 +112,7 @@ def command(
             batch=size,
             name=model,
             overwrite=overwrite,
-            progress=(lambda made, total: told("continuing", made, total)) if told else None,
+            progress=lambda made, total: told("continuing", made, total),
         )
     _report(done, chosen, out, as_json)
 

@@ -66,7 +66,7 @@ def command(
         model, gamma=gamma, alpha=alpha, steps=steps, batch_size=batch_size, learning_rate=learning_rate,
         prefixes=prefixes, chunks=chunks, seeds=seeds,
     )  # fmt: skip
-    with bars(log=True) as told:
+    with bars() as told:
         found = run_sweep(sweep, out, overwrite=overwrite, progress=told)
     write_page(found.comparison, out / "report.html")
     write_json(out / "results.json", found.as_dict())

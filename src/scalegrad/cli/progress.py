@@ -25,13 +25,10 @@ def status(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def bars(*, log: bool = False) -> Iterator[Told | None]:
-    """A function that draws a bar for each thing it is told of.
-
-    Where there is no terminal: None; with `log`, for what takes minutes, a function that prints a line as each begins.
-    """
+def bars() -> Iterator[Told]:
+    """A function that draws a bar for each thing it is told of; without a terminal, a line at each quarter of it."""
     if not sys.stderr.isatty():
-        yield _line_for_each() if log else None
+        yield _lines()
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
@@ -46,14 +43,15 @@ def bars(*, log: bool = False) -> Iterator[Told | None]:
         yield told
 
 
-def _line_for_each() -> Told:
-    last: dict[str, int] = {}
+def _lines() -> Told:
+    quarters: dict[str, int] = {}  # how many of each were done when it was last spoken of
 
     def told(what: str, done: int, total: int) -> None:
         name = what.split(" · ")[0]
-        if name not in last or done < last[name]:  # the latter: the same with the next model
-            print(f"{name} …", file=sys.stderr, flush=True)
-        last[name] = done
+        quarter = 4 * done // max(total, 1)
+        if quarter != quarters.get(name):  # fewer than before: the same of the next model
+            print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+        quarters[name] = quarter
 
     return told
 

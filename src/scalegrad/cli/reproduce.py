@@ -87,8 +87,8 @@ def command(
     for place, experiment in enumerate(chosen):
         try:
             with bars() as told:
-                if told and len(chosen) > 1:
-                    told("experiments", place, len(chosen))
+                if len(chosen) > 1:
+                    told(f"experiments · {experiment.name}", place, len(chosen))
                 found.append(reproduce(experiment, replace(setup, progress=told)))
         except (ValueError, OSError, MissingExtra) as mistake:
             if len(chosen) == 1:

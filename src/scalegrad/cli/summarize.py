@@ -116,7 +116,7 @@ def train(
             objective or DEFAULT_OBJECTIVES,
             out,
             overwrite=overwrite,
-            callbacks=lambda stage: [training_progress(told, stage)] if told else [],
+            callbacks=lambda stage: [training_progress(told, stage)],
         )
     if as_json:
         print(json.dumps([{"run": str(one.run.path), **one.run.load("done")} for one in fitted]))
@@ -233,7 +233,7 @@ def summarize(
             min_new_tokens=min_new_tokens,
             seed=seed,
             batch=size,
-            progress=None if told is None else lambda done, total: told("summarising", done, total),
+            progress=lambda done, total: told("summarising", done, total),
         )
     summaries = dict(zip((place for place, _ in good), texts, strict=True))
     lines = [
@@ -295,8 +295,8 @@ def _prompt_of(model: str) -> str | None:
     return Run.open(folder).config.get("prompt") if (folder / "done.json").is_file() else None
 
 
-def _of(run: Run, told: Told | None) -> Told | None:
-    return None if told is None else lambda what, done, total: told(f"{run.path.name}: {what}", done, total)
+def _of(run: Run, told: Told) -> Told:
+    return lambda what, done, total: told(f"{run.path.name}: {what}", done, total)
 
 
 @contextmanager

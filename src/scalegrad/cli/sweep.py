@@ -101,7 +101,7 @@ def command(
     sweep = Sweep(
         config, **strengths, seeds=seeds, corpus=corpus, chunks=chunks, prefixes=prefixes, new_tokens=new_tokens
     )
-    with bars(log=True) as progress:
+    with bars() as progress:
         found = run_sweep(sweep, out, budget=share, overwrite=overwrite, progress=progress)
     written = write_results(found, out)
     if as_json:
