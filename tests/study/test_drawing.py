@@ -151,3 +151,11 @@ def test_ready_checks_are_taken_as_they_are():
     check = Item("check", "c1", "2 + 2 is", ("right", "wrong"), ("4", "fish"))
     study = made_study(checks=[check])
     assert [item for item in study.items if item.kind == "check"] == [check]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_in_a_sheet_of_three_a_repeat_still_comes_after(seed):
+    study = made_study(systems=SYSTEMS, pairs=PAIRS, prefixes=1, raters=["a", "b", "c"], checks=1, repeats=1, seed=seed)
+    for sheet in study.sheets.values():
+        (at,) = [at for at, shown in enumerate(sheet) if shown.repeat]
+        assert sheet[at].item in [shown.item for shown in sheet[:at]]

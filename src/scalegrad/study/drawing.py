@@ -142,7 +142,7 @@ def _sheet(items: list[Item], repeats: int, generator: random.Random) -> tuple[S
     # contradicts themselves.
     pairs = [shown for shown in sheet if items[shown.item].kind == "pair"]
     for shown in generator.sample(pairs[: len(pairs) // 2], repeats):
-        earliest = min(len(sheet), max(len(order) // 2, sheet.index(shown) + len(order) // 4))
+        earliest = min(len(sheet), max(len(order) // 2, sheet.index(shown) + max(1, len(order) // 4)))
         sheet.insert(generator.randint(earliest, len(sheet)), Shown(shown.item, not shown.swapped, repeat=True))
     return tuple(sheet)
 
