@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from functools import partial
 
 import pytest
 
@@ -144,14 +145,8 @@ def test_a_second_call_takes_what_is_there(smoke, capsys):
 
 
 @pytest.fixture
-def scalegrad(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            main(["reproduce", *arguments])
-        told = capsys.readouterr()
-        return end.value.code, told.out, told.err
-
-    return run
+def scalegrad(command):
+    return partial(command, "reproduce")
 
 
 def test_the_list_names_what_each_shows_and_takes(scalegrad):

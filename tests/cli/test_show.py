@@ -2,21 +2,14 @@
 
 import json
 import sys
+from functools import partial
 
 import pytest
 
-from scalegrad.cli import main
-
 
 @pytest.fixture
-def scalegrad(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            main(["show", *arguments])
-        told = capsys.readouterr()
-        return end.value.code, told.out, told.err
-
-    return run
+def scalegrad(command):
+    return partial(command, "show")
 
 
 def test_gradients_in_the_terminal(scalegrad):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+
+Part = TypeVar("Part")
 
 _SHARE = 0.5  # of the free memory, for what the estimate leaves out
 _MOST = {"cpu": 32, "accelerator": 2048}  # more rows stop paying off
@@ -51,3 +54,31 @@ def out_of_memory(error: BaseException) -> bool:
         return True
     text = str(error)
     return isinstance(error, RuntimeError) and ("can't allocate memory" in text or "not enough memory" in text)
+
+
+def in_batches(
+    total: int, size: int, work: Callable[[slice], Part], progress: Callable[[int, int], None] | None = None
+) -> list[Part]:
+    """What `work` gives for one stretch of `total` things after the other, `size` at a time.
+
+    Running out of memory halves the size from there on; `progress(done, total)` is called after every stretch.
+
+    >>> in_batches(5, 2, lambda places: list(range(9))[places])
+    [[0, 1], [2, 3], [4]]
+    """
+    done, found = 0, []
+    while done < total:
+        places = slice(done, min(done + size, total))
+        try:
+            found.append(work(places))
+        except Exception as error:
+            if not out_of_memory(error) or size == 1:
+                raise
+            size //= 2
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            continue
+        done = places.stop
+        if progress:
+            progress(done, total)
+    return found

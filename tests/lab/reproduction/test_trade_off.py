@@ -88,7 +88,6 @@ def test_does_training_win(curves):
 
 def test_a_schedule_is_a_point_off_the_drawn_curve(curves):
     plot = trade_off(curves)
-    assert plot is not None
     lines = {line.get_label(): line for line in plot.figure.axes[0].get_lines()}
     assert list(lines["SG, γ"].get_xdata()) == [20.0, 21.0, 24.0]
     assert list(lines["UL, α"].get_xdata()) == [20.0, 22.0, 28.0]

@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from scalegrad.data import encode_corpus
 from scalegrad.decoding import generate
-from scalegrad.decoding.memory import batch_estimate, out_of_memory
+from scalegrad.decoding.memory import batch_estimate, in_batches
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended.corpora import Corpus
 from scalegrad.tasks.open_ended.evaluation import cut_corpus, spread, text_figures
@@ -71,22 +70,13 @@ def _continued(
     model: Any, prefixes: list[list[int]], new_tokens: int, progress: Callable[[str, int, int], None] | None
 ) -> list[list[int]]:
     """`new_tokens` greedy ids after each prefix, as many prefixes at a time as fit into memory."""
+
+    def continued(places: slice) -> list[list[int]]:
+        return generate(model, prefixes[places], "greedy", max_new_tokens=new_tokens, min_new_tokens=new_tokens)
+
     size = batch_estimate(model, len(prefixes[0]) + new_tokens, beams=1)
-    found: list[list[int]] = []
-    while len(found) < len(prefixes):
-        few = prefixes[len(found) : len(found) + size]
-        try:
-            found += generate(model, few, "greedy", max_new_tokens=new_tokens, min_new_tokens=new_tokens)
-        except Exception as error:
-            if not out_of_memory(error) or size == 1:
-                raise
-            size //= 2
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-            continue
-        if progress:
-            progress("lengths", len(found), len(prefixes))
-    return found
+    told = None if progress is None else lambda done, total: progress("lengths", done, total)
+    return [ids for part in in_batches(len(prefixes), size, continued, told) for ids in part]
 
 
 def _figures(blocks: list[list[int]], tokenizer: Any) -> dict[str, float]:

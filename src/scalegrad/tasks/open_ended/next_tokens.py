@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from scalegrad import functional as SF
-from scalegrad.decoding.memory import out_of_memory
+from scalegrad.decoding.memory import in_batches
 from scalegrad.metrics import bits_per_byte, calibrated_perplexity, next_token, perplexity
 
 # Logits held at once: the set's are never together in memory.
@@ -73,25 +73,12 @@ def _run(
     progress: Progress | None,
 ) -> dict[str, NDArray[Any]]:
     """For every target: NLL, ScaleGrad loss, seen mass and argmax; NLL and argmax under each penalty. [M, T] each."""
-    rows = len(chunks)
-    size = batch or _estimate(model, chunks.shape[1] - 1)
-    start = 0
-    parts: list[dict[str, NDArray[Any]]] = []
-    while start < rows:
-        try:
-            chunk = torch.as_tensor(chunks[start : start + size], dtype=torch.long).to(model.device)
-            part = _forward(model, chunk, gamma, penalties)
-        except Exception as error:
-            if not out_of_memory(error) or size == 1:
-                raise
-            size //= 2
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-            continue
-        parts.append({name: values.cpu().numpy() for name, values in part.items()})
-        start = min(start + size, rows)
-        if progress:
-            progress(start, rows)
+
+    def predicted(places: slice) -> dict[str, NDArray[Any]]:
+        chunk = torch.as_tensor(chunks[places], dtype=torch.long).to(model.device)
+        return {name: values.cpu().numpy() for name, values in _forward(model, chunk, gamma, penalties).items()}
+
+    parts = in_batches(len(chunks), batch or _estimate(model, chunks.shape[1] - 1), predicted, progress)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

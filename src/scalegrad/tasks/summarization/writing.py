@@ -8,7 +8,7 @@ from typing import Any
 
 from scalegrad.data.pairs import Pair
 from scalegrad.decoding.generation import generate
-from scalegrad.decoding.memory import batch_estimate, out_of_memory
+from scalegrad.decoding.memory import batch_estimate, in_batches
 from scalegrad.decoding.strategies import Beam, Strategy, parse
 from scalegrad.tasks.summarization.formats import Collate, Example, Format
 
@@ -50,31 +50,25 @@ def summarize(
     if batch is None:
         beams = strategy.size if isinstance(strategy, Beam) else 1
         batch = batch_estimate(model, _length(sources[waiting[0]]) + max_new_tokens, beams)
-    done = len(pairs) - len(waiting)
-    while waiting:
-        chosen = waiting[:batch]
-        try:
-            rows = generate(
-                model,
-                _inputs(model, form, [source for place in chosen if (source := sources[place])]),
-                strategy,
-                max_new_tokens=max_new_tokens,
-                min_new_tokens=min_new_tokens,
-                seed=seed,
-                keys=chosen,
-                tokenizer=form.tokenizer,
-            )
-        except Exception as error:
-            if not out_of_memory(error) or batch == 1:
-                raise
-            batch = max(1, batch // 2)
-            continue
+    empty = len(pairs) - len(waiting)
+
+    def write(places: slice) -> None:
+        chosen = waiting[places]
+        rows = generate(
+            model,
+            _inputs(model, form, [source for place in chosen if (source := sources[place])]),
+            strategy,
+            max_new_tokens=max_new_tokens,
+            min_new_tokens=min_new_tokens,
+            seed=seed,
+            keys=chosen,
+            tokenizer=form.tokenizer,
+        )
         for place, ids in zip(chosen, rows, strict=True):
             texts[place] = form.text(ids)
-        waiting = waiting[len(chosen) :]
-        done += len(chosen)
-        if progress:
-            progress(done, len(pairs))
+
+    told = None if progress is None else lambda done, _: progress(empty + done, len(pairs))
+    in_batches(len(waiting), batch, write, told)
     return texts
 
 
