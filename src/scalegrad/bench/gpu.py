@@ -46,7 +46,7 @@ def main(argv: list[str]) -> None:
     else:
         raise ValueError("there is no CUDA device here; --tiny tries the benchmark itself on a CPU")
     on_gpu = clock.device == "cuda"
-    settings = Settings(args.impl, inplace=True, rounds=args.rounds or (5 if args.quick else 20), patience=1.0)
+    settings = Settings(args.impl, inplace=True, rounds=args.rounds or (5 if args.quick else 20), patience=2.0)
     cases = tiny_cases() if args.tiny else full_cases(args.quick)
     cases = [case for case in cases if not args.only or case.group in args.only]
     size = {"elements": 2**31, "side": 8192} if on_gpu and not args.tiny else {"elements": 2**22, "side": 512}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ def compare(
     patience: float = 8.0,
     floor: float | None = None,
 ) -> list[Row]:
-    """Run the contenders in turns; the first is what the others are compared with.
+    """Run the contenders in turns, each round in an order of its own; the first is what the others are compared with.
 
     One that fails is skipped with its reason and the others go on.
 
@@ -77,9 +78,10 @@ def compare(
     try:
         for run in runs.values():
             run.attempt(run.warm)
+        drawn = random.Random(0)
         for turn in range(rounds):
-            order = list(runs.values())
-            for run in order[turn % len(order) :] + order[: turn % len(order)]:
+            order = drawn.sample(list(runs.values()), len(runs))  # a heavy one slows whoever comes next: each in turn
+            for run in order:
                 if turn < run.planned(rounds, patience):
                     run.attempt(run.time)
     finally:
