@@ -25,7 +25,7 @@ import os
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
     free = context.Queue()
-    free.put("")
+    free.put(("", 1))
     with ProcessPoolExecutor(1, context, _take_device, (free,)) as pool:
         print(pool.submit(os.getpid).result(), flush=True)
         pool.submit(time.sleep, 600).result()
@@ -63,6 +63,14 @@ def test_a_process_ends_with_the_one_that_started_it(tmp_path):
     while alive(child) and time.monotonic() - began < 20:
         time.sleep(0.1)
     assert not alive(child)
+
+
+def test_what_several_ask_of_a_run_is_asked_once_in_their_order():
+    config = TrainConfig("m", ("t",))
+    test, valid, more = Scoring("wikitext-103"), Scoring("wikitext-103:valid"), Scoring("wikitext-103", ("beam=3",))
+    other = replace(config, settings=replace(config.settings, seed=1))
+    found = jobs.merged([Job(config, (test, valid)), Job(other, (test,)), Job(config, (test, more)), Job(other)])
+    assert found == [Job(config, (test, valid, more)), Job(other, (test,))]
 
 
 def test_one_named_device_is_used_by_a_process_of_its_own(tmp_path, monkeypatch):

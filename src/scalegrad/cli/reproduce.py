@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -76,7 +77,7 @@ def command(
         raise ValueError("name an experiment (scalegrad reproduce --list shows them), or all")
     quiet_transformers()
     from scalegrad.lab.reproduction import NotGiven, Setup
-    from scalegrad.lab.reproduction.catalogue import find, reproduce
+    from scalegrad.lab.reproduction.catalogue import find, reproduce, train
     from scalegrad.report.reproduction.terminal import print_reproduction
 
     chosen = find(names)
@@ -84,6 +85,9 @@ def command(
     given = _data(data or [], ptb=ptb, imdb=imdb)
     setup = Setup(scale, folder, model, seeds, given, _devices(devices), only_done=only_done)
     found, left_out, failed = [], list[str](), list[str]()
+    if len(chosen) > 1:
+        with suppress(ValueError, OSError, MissingExtra), bars() as told:  # whose mistake it is says so below
+            train(chosen, replace(setup, progress=told))
     for place, experiment in enumerate(chosen):
         try:
             with bars() as told:

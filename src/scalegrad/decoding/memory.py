@@ -35,7 +35,9 @@ def batch_estimate(model: Any, tokens: int, beams: int) -> int:
 def free_memory(device: torch.device) -> int:
     """Bytes that can still be taken on `device`; where the system does not say, 4 GiB."""
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        free, whole = torch.cuda.mem_get_info(device)
+        own = torch.cuda.get_per_process_memory_fraction(device) * whole - torch.cuda.memory_allocated(device)
+        return int(min(free, own))
     try:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
@@ -46,6 +48,12 @@ def free_memory(device: torch.device) -> int:
         return min(free, int(limit) - int(used)) if limit != "max" else free
     except (OSError, ValueError):
         return free
+
+
+def share_gpu(processes: int) -> None:
+    """Of the GPU that `processes` work on, take no more memory than each can have: who comes late needs its own too."""
+    if processes > 1 and torch.cuda.is_available():
+        torch.cuda.set_per_process_memory_fraction(1 / processes)
 
 
 def out_of_memory(error: BaseException) -> bool:

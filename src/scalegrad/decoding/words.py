@@ -32,5 +32,13 @@ class WordBlock:
     n: int
 
     def __call__(self, hypotheses: list[list[int]]) -> list[bool]:
-        texts = self.tokenizer.batch_decode(hypotheses, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return [repeats_word_ngram(text, self.n) for text in texts]
+        return [repeats_word_ngram(text, self.n) for text in self._decoded(hypotheses)]
+
+    def _decoded(self, hypotheses: list[list[int]]) -> list[str]:
+        """Every step decodes every hypothesis, so a fast tokenizer is asked itself: transformers looks at each id."""
+        fast = getattr(self.tokenizer, "backend_tokenizer", None)
+        if fast is not None:
+            return list(fast.decode_batch(hypotheses, skip_special_tokens=True))
+        return list(
+            self.tokenizer.batch_decode(hypotheses, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        )

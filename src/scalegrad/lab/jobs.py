@@ -7,7 +7,7 @@ import math
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -19,6 +19,7 @@ import torch
 
 from scalegrad._extras import need
 from scalegrad.decoding import load
+from scalegrad.decoding.memory import share_gpu
 from scalegrad.runs import Run, only_here
 from scalegrad.tasks.open_ended.corpora import Corpus, find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run, saved_gamma
@@ -134,6 +135,15 @@ class Job:
         return f"{words}-seed-{self.config.settings.seed}"
 
 
+def merged(jobs: Iterable[Job]) -> list[Job]:
+    """Each run once, in the order in which they are named first, with everything that is asked of it."""
+    found: dict[str, Job] = {}
+    for job in jobs:
+        first = found.get(job.name, replace(job, measured=()))
+        found[job.name] = replace(first, measured=tuple(dict.fromkeys((*first.measured, *job.measured))))
+    return list(found.values())
+
+
 def run_jobs(
     jobs: Sequence[Job],
     folder: Path,
@@ -174,12 +184,12 @@ def run_job(job: Job, folder: Path, *, overwrite: bool = False, progress: Progre
     if run is None:
         callbacks = [] if progress is None else [training_progress(progress, f"training {job.name}")]
         run = train(job.config, folder / job.name, overwrite=overwrite, callbacks=callbacks).run
-    wanted = [item for item in job.measured if overwrite or not item.is_done(run)]
-    if wanted:
+    if overwrite or not all(item.is_done(run) for item in job.measured):
         free_memory()
         model, tokenizer = load(str(run.model_path), trust_remote_code=job.config.trust_remote_code)
-        for item in wanted:
-            item.measure(run, model, tokenizer, overwrite=overwrite, progress=progress)
+        for item in job.measured:
+            if overwrite or not item.is_done(run):
+                item.measure(run, model, tokenizer, overwrite=overwrite, progress=progress)
         del model
     free_memory()
 
@@ -210,7 +220,7 @@ def _in_parallel(
     context = multiprocessing.get_context("spawn")
     free: Any = context.Queue()
     for device in devices:
-        free.put(device)
+        free.put((device, devices.count(device)))
     with ProcessPoolExecutor(min(len(devices), len(jobs)), context, _take_device, (free,)) as pool:
         waiting = {pool.submit(run_job, job, folder, overwrite=overwrite): job for job in jobs}
         for done, finished in enumerate(as_completed(waiting), start=1):
@@ -230,9 +240,13 @@ def _in_parallel(
                 progress("runs", done, len(jobs))
 
 
-def _take_device(free: Queue[str]) -> None:
-    """Before anything in this process looks at a GPU: see one only. Without its parent the process ends."""
-    os.environ["CUDA_VISIBLE_DEVICES"] = free.get()
+def _take_device(free: Queue[tuple[str, int]]) -> None:
+    """Before anything in this process looks at a GPU: see one only, and a part of it where several processes share it.
+
+    Without its parent the process ends.
+    """
+    os.environ["CUDA_VISIBLE_DEVICES"], processes = free.get()
+    share_gpu(processes)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     logging = need("transformers", extra="train").utils.logging
     logging.set_verbosity_error()

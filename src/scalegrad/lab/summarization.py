@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from scalegrad.decoding.memory import share_gpu
 from scalegrad.integrations.objective import Objective
 from scalegrad.runs import Run, samples_name
 from scalegrad.runs.atomic import plain, write_json
@@ -179,7 +180,9 @@ class Ledger:
         self.about["test"] = [pair.id for pair in plan.tasks[0].pairs("test")[: plan.limit]]
         if plan.processes > 1:
             seeds = sorted({job.seed for job in jobs})
-            with ProcessPoolExecutor(plan.processes, multiprocessing.get_context("spawn"), _hush) as pool:
+            with ProcessPoolExecutor(
+                plan.processes, multiprocessing.get_context("spawn"), _begin, (plan.processes,)
+            ) as pool:
                 if plan.tasks[0].recipe.selector is not None:  # once a seed, for all its objectives
                     tasks, folders = [plan.tasks[seed] for seed in seeds], [str(folder / str(seed)) for seed in seeds]
                     list(pool.map(train_selector, tasks, folders))
@@ -226,9 +229,10 @@ def _job(plan: Plan, folder: Path, objective: str, seed: int) -> Job:
     return Job(plan.tasks[seed], objective, seed, str(folder / str(seed)), how, plan.choose, plan.limit)
 
 
-def _hush() -> None:
-    """In every process: each would tell of the same cuts."""
+def _begin(processes: int) -> None:
+    """In every process: a part of the GPU, and no warnings, for each would tell of the same cuts."""
     warnings.simplefilter("ignore")
+    share_gpu(processes)
 
 
 def _texts(run: Run, name: str) -> list[str]:

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from scalegrad.lab.reproduction import Experiment, Outcome, Setup, Shown
-from scalegrad.lab.reproduction.catalogue import DATA, EXPERIMENTS, SMOKE, TAKES, find, reproduce
+from scalegrad.lab.reproduction import Experiment, Outcome, Setup, Shown, catalogue
+from scalegrad.lab.reproduction.catalogue import DATA, EXPERIMENTS, SMOKE, TAKES, find, reproduce, train
 from scalegrad.report.comparison import Comparison, System
 from scalegrad.report.paper import SETTINGS, TABLES
 
@@ -120,3 +120,22 @@ def test_gradients_and_the_novel_set_have_the_papers_numbers(tmp_path):
         "8. The (said before)",
         "9. horses (said before)",
     ]
+
+
+def test_what_experiments_share_is_trained_and_measured_in_one_queue(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(catalogue, "trained", lambda setup, jobs: asked.append(jobs))
+    reviews = tmp_path / "reviews.jsonl"
+    reviews.write_text("".join(json.dumps({"text": f"Film {i} is well told."}) + "\n" for i in range(500)))
+    train(find(["all"]), Setup("gpu", tmp_path, data={"imdb": str(reviews)}))
+    (jobs,) = asked
+    measured = {job.name: [type(item).__name__ for item in job.measured] for job in jobs}
+    assert len(measured) == len(jobs) == 3 * 3 + 3 * 4 + 10
+    assert list(measured)[:3] == ["mle-seed-0", "ul-1.0-seed-0", "sg-0.2-seed-0"]
+    # The test text, the validation text and the penalties of `wikitext`; `imdb`; `decoding`'s predictions and texts;
+    # `lengths`; `sensitivity`'s predictions; `examples`. The study of people needs what `wikitext` wrote.
+    assert measured["mle-seed-0"] == [*["Scoring"] * 6, "Lengths", "Scoring", "Continued"]
+    assert measured["sg-0.5-seed-2"] == ["Scoring"]
+    train(find(["gradients", "summarization"]), Setup("gpu", tmp_path))
+    train(find(["all"]), Setup("gpu", tmp_path, only_done=True))
+    assert len(asked) == 1

@@ -52,20 +52,20 @@ def table(outcome: Any, title: str) -> dict[str, Any]:
 
 
 def test_the_gpu_scale_trains_what_matters_first(tmp_path):
-    scale = scale_of(Setup("gpu", tmp_path))
-    names = [job.name for job in open_ended.wikitext_jobs(scale)]
+    scale, jobs = scale_of(Setup("gpu", tmp_path)), open_ended.wikitext_jobs(Setup("gpu", tmp_path))
     main = [f"{name}-seed-{seed}" for seed in range(3) for name in ("mle", "ul-1.0", "sg-0.2")]
-    grid = [f"{name}-seed-{seed}" for seed in range(3) for name in ("ul-0.5", "ul-1.5", "sg-0.5", "sg-0.8")]
+    grid = [[f"{name}-seed-{seed}" for name in ("ul-0.5", "ul-1.5", "sg-0.5", "sg-0.8")] for seed in range(3)]
     curves = ["ul-2.0", "ul-3.0", "sg-0.1", "sg-0.3", "sg-0.4", "sg-0.6", "sg-0.7", "sg-0.9"]
     curves += ["sg-linear-1.0-0.2-500", "sg-linear-0.2-1.0-500"]
-    assert names == [*main, *grid, *(f"{name}-seed-0" for name in curves)]
-    first, last = open_ended.wikitext_jobs(scale)[0:4:3]
-    assert len(first.measured[0].strategies) == 1 + 9 + 5  # greedy, each γ, what Hugging Face offers
-    assert last.measured[0].strategies == ("greedy", *(f"greedy,gamma={g}" for g in (0.2, 0.5, 0.8)))
-    assert [m.corpus for m in first.measured] == ["wikitext-103", "wikitext-103:valid"]
+    assert [job.name for job in jobs] == [*main, *grid[0], *(f"{name}-seed-0" for name in curves), *grid[1], *grid[2]]
+    first, second = jobs[0:4:3]
+    assert first.measured[0].strategies == second.measured[0].strategies == ("greedy",)
+    assert len(first.measured[-1].strategies) == 1 + 9 + 5  # greedy, each γ, what Hugging Face offers
+    assert second.measured[-1].strategies == ("greedy", *(f"greedy,gamma={g}" for g in (0.2, 0.5, 0.8)))
+    assert [m.corpus for m in first.measured] == ["wikitext-103", "wikitext-103:valid", "wikitext-103"]
     settings = scale.config.settings
     assert (settings.max_steps, settings.batch_size, settings.learning_rate) == (500, 32, 3e-5)
-    assert (scale.config.length, settings.evaluate_every, scale.config.data) == (300, 100, ("wikitext-2",))
+    assert (scale.config.length, settings.evaluate_every, scale.config.data) == (300, 250, ("wikitext-2",))
     assert (scale.chunks, scale.prefixes, scale.new_tokens) == (None, None, 100)
 
 
@@ -100,7 +100,7 @@ def test_the_papers_scale_down_to_its_first_step(saved_small, tmp_path):
     text = tmp_path / "train.txt"
     text.write_text(wikitext103("valid")[:20_000])
     setup = Setup("paper", tmp_path, str(saved_small), data={"wikitext-103": str(text)})
-    job = open_ended.wikitext_jobs(scale_of(setup))[2]
+    job = open_ended.wikitext_jobs(setup)[2]
     with pytest.raises(First):
         train(replace(job.config, validation_sequences=2), tmp_path / job.name, callbacks=[Stop()])
     run = Run.open(tmp_path / "sg-0.2-seed-0")

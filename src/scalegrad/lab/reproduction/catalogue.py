@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from scalegrad.lab.jobs import merged
 from scalegrad.lab.reproduction import directed, examples, human_study, illustrations, open_ended, open_ended_decoding
+from scalegrad.lab.reproduction.open_ended_scale import trained
 from scalegrad.lab.reproduction.outcome import Experiment, Setup
 from scalegrad.report.reproduction import Reproduction, read_all, write_folder, write_page
 from scalegrad.runs import check_writable_folder, environment
@@ -78,6 +80,16 @@ def find(names: Sequence[str]) -> list[Experiment]:
         if name not in (ALL, *known):
             raise ValueError(f"there is no experiment {name!r}; there are {', '.join(known)}, or {ALL}")
     return [experiment for experiment in EXPERIMENTS if ALL in names or experiment.name in names]
+
+
+def train(experiments: Sequence[Experiment], setup: Setup) -> None:
+    """Train and measure what these experiments need of models that they share: each run once, all in one queue.
+
+    One experiment after the other, every one would wait for the last of its own runs, most processes idle meanwhile.
+    """
+    jobs = merged(job for experiment in experiments if experiment.jobs is not None for job in experiment.jobs(setup))
+    if jobs and not setup.only_done:
+        trained(setup, jobs)
 
 
 def reproduce(experiment: Experiment, setup: Setup) -> Reproduction:

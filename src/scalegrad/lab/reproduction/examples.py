@@ -9,7 +9,7 @@ from typing import Any
 from scalegrad.data import gpt2_tokenizer, imdb_reviews
 from scalegrad.decoding import Prefix, complete
 from scalegrad.integrations.objective import Objective
-from scalegrad.lab.jobs import Progress
+from scalegrad.lab.jobs import Job, Progress
 from scalegrad.lab.reproduction.open_ended_scale import GRID, MAIN, Scale, scale_of, trained
 from scalegrad.lab.reproduction.outcome import Experiment, NotGiven, Outcome, Setup
 from scalegrad.report.beside_paper import IN_PAPER
@@ -51,13 +51,23 @@ class Continued:
         )  # fmt: skip
 
 
+def _asked(setup: Setup) -> Continued:
+    found, _ = printed_prefixes(setup.data)
+    return Continued(tuple(prefix for _, prefix, _ in found), scale_of(setup).new_tokens)
+
+
+def example_jobs(setup: Setup) -> list[Job]:
+    """Every objective of the paper's grid, first seed."""
+    scale, asked = scale_of(setup), _asked(setup)
+    return [scale.job(objective, 0, asked) for objective in (*MAIN, *GRID)]
+
+
 def examples(setup: Setup) -> Outcome:
     """Tables 6, 19, 20, 27 and 28: greedy continuations, repeated runs of words marked."""
     scale = scale_of(setup)
     found, missing = printed_prefixes(setup.data)
-    asked = Continued(tuple(prefix for _, prefix, _ in found), scale.new_tokens)
-    runs = trained(setup, [scale.job(objective, 0, asked) for objective in (*MAIN, *GRID)])
-    runs = [run for run in runs if asked.is_done(run)]  # all, but where only what is there is shown
+    asked = _asked(setup)
+    runs = [run for run in trained(setup, example_jobs(setup)) if asked.is_done(run)]  # but for `only_done` all
     if not runs:
         raise NotGiven("no run has continued these beginnings yet")
     here = sorted((_row(run, asked.prefixes) for run in runs), key=place)
@@ -146,5 +156,6 @@ EXPERIMENTS = (
         "The paper's printed beginnings, continued by every objective",
         ("table 6", "table 19", "table 20", "table 27", "table 28"),
         examples,
+        jobs=example_jobs,
     ),
 )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scalegrad._extras import need
-from scalegrad.lab.reproduction.open_ended import main_runs
+from scalegrad.lab.reproduction.open_ended import main_jobs, main_runs
 from scalegrad.lab.reproduction.open_ended_scale import MAIN
 from scalegrad.lab.reproduction.outcome import Experiment, Outcome, Setup
 from scalegrad.report.beside_paper import paper_systems
@@ -106,4 +106,6 @@ def _rated(folder: Path) -> tuple[list[System], list[str]]:
     return rows, [answered, position_sentence(found)]
 
 
-EXPERIMENTS = (Experiment(NAME, "People choose between continuations", ("table 3", "figure 5"), human_study),)
+EXPERIMENTS = (
+    Experiment(NAME, "People choose between continuations", ("table 3", "figure 5"), human_study, jobs=main_jobs),
+)

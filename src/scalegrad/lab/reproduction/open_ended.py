@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from scalegrad.lab.jobs import Job, Scoring
@@ -39,17 +40,18 @@ def scoring_of(scale: Scale, corpus: str, strategies: Sequence[str] = ("greedy",
     return Scoring(corpus, tuple(strategies), scale.chunks, scale.prefixes, scale.new_tokens)
 
 
-def wikitext_jobs(scale: Scale) -> list[Job]:
-    """The paper's three objectives with all seeds, then the rest of its grid, then the curves with one seed."""
+def wikitext_jobs(setup: Setup) -> list[Job]:
+    """The paper's three objectives with all seeds, then the rest of its grid and the curves, then the grid's seeds."""
+    scale = scale_of(setup)
     test, valid = scoring_of(scale, TEST), scoring_of(scale, VALID)
     jobs = []
     for seed in range(scale.seeds):
         for objective in MAIN:
-            measured = [_with_penalties(scale, test, seed) if objective == "mle" else test]
-            jobs.append(scale.job(objective, seed, *measured, *([valid] if seed == 0 else [])))
-    for seed in range(scale.seeds):
-        jobs += [scale.job(objective, seed, test, *([valid] if seed == 0 else [])) for objective in GRID]
-    return jobs + [scale.job(objective, 0, test, replace(valid, prefixes=0)) for objective in scale.curves]
+            penalised = [_with_penalties(scale, test, seed)] if objective == "mle" else []
+            jobs.append(scale.job(objective, seed, test, *([valid] if seed == 0 else []), *penalised))
+    jobs += [scale.job(objective, 0, test, valid) for objective in GRID]
+    jobs += [scale.job(objective, 0, test, replace(valid, prefixes=0)) for objective in scale.curves]
+    return jobs + [scale.job(objective, seed, test) for seed in range(1, scale.seeds) for objective in GRID]
 
 
 def _with_penalties(scale: Scale, test: Scoring, seed: int) -> Scoring:
@@ -67,10 +69,15 @@ def scored(runs: Sequence[Run], corpus: str) -> list[Run]:
     return found
 
 
+def main_jobs(setup: Setup) -> list[Job]:
+    """The paper's three objectives, first seed, on the test text."""
+    scale = scale_of(setup)
+    return [scale.job(objective, 0, scoring_of(scale, TEST)) for objective in MAIN]
+
+
 def main_runs(setup: Setup) -> dict[str, Run]:
     """The runs of the paper's three objectives, first seed, with their greedy texts on the test set: by objective."""
-    scale = scale_of(setup)
-    runs = trained(setup, [scale.job(objective, 0, scoring_of(scale, TEST)) for objective in MAIN])
+    runs = trained(setup, main_jobs(setup))
     texts = f"samples/{samples_name('wikitext-103 test', 'greedy')}"
     found = {str(run.config["objective"]): run for run in runs if (run.path / texts).is_file()}
     if len(found) < len(MAIN):
@@ -81,8 +88,7 @@ def main_runs(setup: Setup) -> dict[str, Run]:
 def wikitext(setup: Setup) -> Outcome:
     """The main table with its seeds, the validation grid, rows of our own, and the trade-off curves."""
     scale = scale_of(setup)
-    jobs = wikitext_jobs(scale)
-    runs = scored(trained(setup, jobs), "wikitext-103 test")
+    runs = scored(trained(setup, wikitext_jobs(setup)), "wikitext-103 test")
     everything = _without(_compared(runs, "wikitext-103 test"), _is_another_study)
     first = [run for run in runs if run.config["settings"]["seed"] == scale.config.settings.seed]
     of_grid = [run for run in first if run.config["objective"] in (*MAIN, *GRID)]
@@ -128,13 +134,21 @@ def imdb(setup: Setup) -> Outcome:
     return _elsewhere(setup, "imdb", "imdb", sentence)
 
 
-def sensitivity(setup: Setup) -> Outcome:
-    """Perplexity, mean Rep/l, uniq and each Rep/l over γ on the validation text, unlikelihood marked."""
+def sensitivity_jobs(setup: Setup) -> list[Job]:
+    """Every γ, and what is marked beside them, on the validation text."""
     scale = scale_of(setup)
     valid = replace(scoring_of(scale, VALID, ()), prefixes=0)
-    objectives = ("mle", "ul=0.5", "ul=1.0", *(f"sg={gamma}" for gamma in scale.gammas))
-    runs = trained(setup, [scale.job(objective, 0, valid) for objective in objectives])
-    runs = scored(runs, "wikitext-103 valid")
+    return [
+        scale.job(objective, 0, valid)
+        for objective in ("mle", "ul=0.5", "ul=1.0", *(f"sg={gamma}" for gamma in scale.gammas))
+    ]
+
+
+def sensitivity(setup: Setup) -> Outcome:
+    """Perplexity, mean Rep/l, uniq and each Rep/l over γ on the validation text, unlikelihood marked."""
+    scale, jobs = scale_of(setup), sensitivity_jobs(setup)
+    objectives = [job.objective for job in jobs]
+    runs = scored(trained(setup, jobs), "wikitext-103 valid")
     found = _compared(runs, "wikitext-103 valid")
     texts = {name for name in COMPLETION if any(name in s.figures for s in found.systems)}
     found = _only(found, [name for s in found.systems for name in s.figures if name not in texts])
@@ -148,6 +162,14 @@ def sensitivity(setup: Setup) -> Outcome:
     )
 
 
+def _jobs_elsewhere(name: str, setup: Setup) -> list[Job]:
+    """The three objectives on a text that the user brings; none without it."""
+    if name not in setup.data:
+        return []
+    scale = scale_of(setup)
+    return scale.each_seed(MAIN, scoring_of(scale, f"{name}:{setup.data[name]}"))
+
+
 COMPLETION = ("rep_1", "rep_2", "rep_3", "uniq_w", "n_texts", *_WITHOUT_UNKNOWN)
 
 EXPERIMENTS = (
@@ -156,10 +178,13 @@ EXPERIMENTS = (
         "Open-ended generation on WikiText-103",
         ("table 1", "table 10", "table 11", "table 13"),
         wikitext,
+        jobs=wikitext_jobs,
     ),
-    Experiment("ptb", "The same models on the Penn Treebank", ("table 2",), ptb),
-    Experiment("imdb", "The same models on IMDB reviews", ("table 12",), imdb),
-    Experiment("sensitivity", "How the figures depend on γ", ("figure 3", "figure 6"), sensitivity),
+    Experiment("ptb", "The same models on the Penn Treebank", ("table 2",), ptb, jobs=partial(_jobs_elsewhere, "ptb")),
+    Experiment("imdb", "The same models on IMDB reviews", ("table 12",), imdb, jobs=partial(_jobs_elsewhere, "imdb")),
+    Experiment(
+        "sensitivity", "How the figures depend on γ", ("figure 3", "figure 6"), sensitivity, jobs=sensitivity_jobs
+    ),
 )
 
 
@@ -179,10 +204,9 @@ def made_of(runs: Sequence[Run], scale: Scale) -> dict[str, Any]:
 
 def _elsewhere(setup: Setup, name: str, corpus: str, sentence: str) -> Outcome:
     """The three objectives on a text that the user brings; what was scored before is shown without it too."""
-    scale = scale_of(setup)
-    if name in setup.data:
-        scoring = scoring_of(scale, f"{name}:{setup.data[name]}")
-        runs = scored(trained(setup, scale.each_seed(MAIN, scoring)), corpus)
+    scale, jobs = scale_of(setup), _jobs_elsewhere(name, setup)
+    if jobs:
+        runs = scored(trained(setup, jobs), corpus)
     else:
         try:
             runs = scored(trained(replace(setup, only_done=True), scale.each_seed(MAIN)), corpus)

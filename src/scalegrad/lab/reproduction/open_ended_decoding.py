@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scalegrad.lab.jobs import Progress
+from scalegrad.lab.jobs import Job, Progress, Scoring
 from scalegrad.lab.reproduction.open_ended import made_of, scored, scoring_of
-from scalegrad.lab.reproduction.open_ended_scale import MAIN, TEST, scale_of, trained
+from scalegrad.lab.reproduction.open_ended_scale import MAIN, TEST, Scale, scale_of, trained
 from scalegrad.lab.reproduction.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from scalegrad.report.comparison import Comparison, Plot, System, human_row, merge_seeds, paper_rows
 from scalegrad.report.comparison.colours import PALETTE
@@ -22,22 +22,33 @@ from scalegrad.tasks.open_ended.lengths import measure_lengths
 
 _CORPUS = "wikitext-103 test"
 _TEXTS = ("rep_1", "rep_2", "rep_3", "uniq_w")
+_BY_LENGTH = (MAIN[0], MAIN[2])
 
 
 # ---- decoding --------------------------------------------------------------------------------------------------------
 
 
+def _study_of(scale: Scale) -> Scoring:
+    """Every decoding on the test text, of as many prefixes as the scale says."""
+    study = scoring_of(scale, TEST, scale.decodings)
+    if scale.decoding_prefixes is None:
+        return study
+    name = f"{_CORPUS}, {scale.decoding_prefixes} prefixes"
+    return replace(study, prefixes=scale.decoding_prefixes, chunks=0, name=name)
+
+
+def decoding_jobs(setup: Setup) -> list[Job]:
+    """Each objective, first seed, decoded in every way."""
+    scale = scale_of(setup)
+    predicted = replace(scoring_of(scale, TEST, ()), prefixes=0)
+    return [scale.job(objective, 0, predicted, _study_of(scale)) for objective in reversed(MAIN)]
+
+
 def decoding(setup: Setup) -> Outcome:
     """Greedy search, beams and sampling for each objective, first seed: table 17, and its extract, table 7."""
     scale = scale_of(setup)
-    study = scoring_of(scale, TEST, scale.decodings)
-    if scale.decoding_prefixes is not None:
-        name = f"{_CORPUS}, {scale.decoding_prefixes} prefixes"
-        study = replace(study, prefixes=scale.decoding_prefixes, chunks=0, name=name)
-    predicted = replace(scoring_of(scale, TEST, ()), prefixes=0)
-    runs = trained(setup, [scale.job(objective, 0, predicted, study) for objective in reversed(MAIN)])
-    corpus = study.name or _CORPUS
-    runs = scored(scored(runs, _CORPUS), corpus)
+    corpus = _study_of(scale).name or _CORPUS
+    runs = scored(scored(trained(setup, decoding_jobs(setup)), _CORPUS), corpus)
     found = [run.load("evaluation")[corpus] for run in runs]
     rows = [row for run, own in zip(runs, found, strict=True) for row in _decoded_rows(run, own, scale.decodings)]
     notes = list(dict.fromkeys(note for own in found for note in own["notes"]))
@@ -110,16 +121,20 @@ class Lengths:
         measure_lengths(run, model, tokenizer, find_corpus(self.corpus), self.lengths, self.prefixes, progress)
 
 
+def length_jobs(setup: Setup) -> list[Job]:
+    """MLE and SG with all seeds, at every length."""
+    scale = scale_of(setup)
+    return scale.each_seed(_BY_LENGTH, Lengths(TEST, scale.lengths, scale.length_prefixes))
+
+
 def lengths(setup: Setup) -> Outcome:
     """Rep-1 against the length of the continuation, MLE and SG with all seeds, people at each length."""
     scale = scale_of(setup)
-    objectives = (MAIN[0], MAIN[2])
-    asked = Lengths(TEST, scale.lengths, scale.length_prefixes)
-    runs = [run for run in trained(setup, scale.each_seed(objectives, asked)) if (run.path / "lengths.json").is_file()]
-    if {run.config["objective"] for run in runs} != set(objectives):
+    runs = [run for run in trained(setup, length_jobs(setup)) if (run.path / "lengths.json").is_file()]
+    if {run.config["objective"] for run in runs} != set(_BY_LENGTH):
         raise NotGiven("no runs of MLE and ScaleGrad have figures by length yet")
     rows = []
-    for objective in objectives:
+    for objective in _BY_LENGTH:
         own = [run for run in runs if run.config["objective"] == objective]
         found = [run.load("lengths")[_CORPUS]["model"] for run in own]
         family, strength = read_objective(objective)
@@ -179,6 +194,8 @@ def _length_plot(comparison: Comparison, lengths: Sequence[int]) -> Plot:
 
 
 EXPERIMENTS = (
-    Experiment("decoding", "Decoding strategies for auto-completion", ("table 7", "table 17"), decoding),
-    Experiment("lengths", "Repetition by the length of the continuation", ("figure 2",), lengths),
+    Experiment(
+        "decoding", "Decoding strategies for auto-completion", ("table 7", "table 17"), decoding, jobs=decoding_jobs
+    ),
+    Experiment("lengths", "Repetition by the length of the continuation", ("figure 2",), lengths, jobs=length_jobs),
 )

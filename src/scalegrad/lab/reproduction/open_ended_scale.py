@@ -171,7 +171,7 @@ def _gpu(setup: Setup) -> Scale:
     steps = 500
     settings = Settings(
         max_steps=steps, batch_size=32, evaluation_batch_size=64, learning_rate=3e-5, schedule="linear",
-        evaluate_every=100, save_every=steps, log_every=25, trackers=(),
+        evaluate_every=steps // 2, save_every=steps, log_every=25, trackers=(),
     )  # fmt: skip
     config = TrainConfig(
         str(setup.out / BASE_SMALL), ("wikitext-2",), validation=VALID, validation_sequences=300, settings=settings

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scalegrad.lab.jobs import Job
 from scalegrad.report.comparison import Plot
 from scalegrad.report.reproduction import Shown
 
@@ -65,6 +66,7 @@ class Experiment:
     shows: tuple[str, ...]  # "table 1", "figure 2"
     run: Callable[[Setup], Outcome]
     scaled: bool = True  # whether what comes out depends on the scale; not so for what needs no trained model
+    jobs: Callable[[Setup], Sequence[Job]] | None = None  # runs that others may need too: `catalogue.train` does all
 
 
 class NotGiven(ValueError):

@@ -102,14 +102,14 @@ def _smoke(setup: Setup, folder: Path) -> list[Plan]:
 def _gpu(setup: Setup, folder: Path) -> list[Plan]:
     tasks = _tasks(encoder(setup) or ENCODER, "scitldr", abstracts, setup.seeds or 3)
     how = _evaluation(tasks[0].recipe, batch=128)
-    found = [Plan("abstracts", tasks, GRID, how, choose=60, processes=_processes())]
+    found = [Plan("abstracts", tasks, GRID, how, choose=60, processes=_processes(GRID))]
     model, held = news_model(setup), (folder / "news.json").exists()  # results need no model any more
     if held or ("news" in setup.data and model is not None):
         own = folder / "news-data"
         data = split_news(Path(setup.data["news"]), own) if "news" in setup.data else str(own)
         tasks = _tasks(unpacked(model or "", folder / "news-model"), data, news_recipe, 1)
-        how = _evaluation(tasks[0].recipe, batch=96)
-        found.append(Plan("news", tasks, NEWS_OBJECTIVES, how, choose=50, processes=_processes()))
+        how = _evaluation(tasks[0].recipe, batch=64, dtype="bfloat16" if torch.cuda.is_available() else "auto")
+        found.append(Plan("news", tasks, NEWS_OBJECTIVES, how, choose=50, processes=_processes(NEWS_OBJECTIVES)))
     return found
 
 
@@ -120,9 +120,9 @@ def _paper(setup: Setup, folder: Path) -> list[Plan]:
     return found
 
 
-def _processes() -> int:
+def _processes(objectives: Sequence[str]) -> int:
     """Runs at a time: one of these models alone leaves a GPU idle most of the time, and fills a CPU."""
-    return 7 if torch.cuda.is_available() else 1
+    return len(objectives) if torch.cuda.is_available() else 1
 
 
 def _tasks(model: str, data: str, recipe: Any, seeds: int, limit: int | None = None) -> tuple[Task, ...]:
