@@ -108,6 +108,15 @@ def test_a_file_of_lines(causal: Path, prefixes: Path, tmp_path: Path, capsys: p
     assert meta["versions"]["torch"] == torch.__version__
 
 
+def test_one_continuation_is_said_in_the_singular(
+    causal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.txt").write_text("the horses are\n")
+    out = tmp_path / "out.jsonl"
+    complete(causal, "--prefixes", tmp_path / "one.txt", "--out", out, "--max-new-tokens", 2)
+    assert f"1 continuation by greedy in {out} (" in capsys.readouterr().err
+
+
 def test_jsonl_csv_and_standard_input_give_the_same(
     causal: Path,
     prefixes: Path,
@@ -304,7 +313,7 @@ def test_a_checkpoint_without_all_weights_is_refused(
     weights = load_file(folder / "model.safetensors")
     dropped = next(name for name in weights if "h.1.attn.c_attn.weight" in name)
     save_file({k: v for k, v in weights.items() if k != dropped}, folder / "model.safetensors", {"format": "pt"})
-    assert "lacks 1 weights a language model needs" in refused(capsys, folder, "--prefixes", prefixes)
+    assert "lacks 1 weight a language model needs" in refused(capsys, folder, "--prefixes", prefixes)
 
 
 def test_an_output_one_may_not_write(causal: Path, prefixes: Path, capsys: pytest.CaptureFixture[str]) -> None:

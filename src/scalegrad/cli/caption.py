@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.cli.progress import bars, quiet_transformers, status
 
@@ -304,7 +305,7 @@ def _print_figures(found: Mapping[str, Mapping[str, float]], corpus: str) -> Non
         for kind in ("human" if name == "human" and not alone else "trained",)
     ]
     console = Console()
-    console.print(f"[bold]{corpus}[/bold], {found['human']['n_texts']:,} paragraphs")
+    console.print(f"[bold]{corpus}[/bold], {counted(int(found['human']['n_texts']), 'paragraph')}")
     print_table(Comparison([*rows, *paper_systems("captioning", "captioning degeneration")]), console)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.cli.progress import bars, quiet_transformers, read_batch, status
 
@@ -176,7 +177,9 @@ def _paper_prefixes(corpus: str, tokenizer: Any, limit: int | None) -> list[Pref
     ids = encode_corpus(corpus, tokenizer)
     blocks = completion_blocks(ids, length=PAPER["prefix_tokens"])
     if not len(blocks):
-        raise ValueError(f"--text has {len(ids)} tokens, and the protocol cuts its prefixes from chunks of 301")
+        raise ValueError(
+            f"--text has {counted(len(ids), 'token')}, and the protocol cuts its prefixes from chunks of 301"
+        )
     return prefixes_from_ids(blocks[:limit].tolist(), tokenizer)
 
 
@@ -201,4 +204,4 @@ def _report(done: Completed, strategy: Strategy, out: str, as_json: bool) -> Non
         return
     before = f", {done.resumed:,} of them made before" if done.resumed else ""
     where = "" if out == "-" else f" in {done.out}"
-    print(f"{done.texts:,} continuations by {strategy}{where} ({done.seconds:.1f} s{before})", file=sys.stderr)
+    print(f"{counted(done.texts, 'continuation')} by {strategy}{where} ({done.seconds:.1f} s{before})", file=sys.stderr)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 
 app = typer.Typer(
@@ -92,7 +93,8 @@ def new(
         made = {"folder": str(folder), "study": study.id, "raters": list(study.sheets), "items_per_rater": each}
         print(json.dumps(made | {"links": str(folder / "links.csv")}, ensure_ascii=False))
         return
-    print(f"{folder}: {each} items for each of {len(study.sheets)} raters ({', '.join(map(':'.join, study.pairs))}).")
+    pairs = ", ".join(map(":".join, study.pairs))
+    print(f"{folder}: {counted(len(study.sheets), 'rater')}, {counted(each, 'item')} each ({pairs}).")
     print(f"Personal links, and yours as the organiser: {folder / 'links.csv'} (keep it to yourself)")
     print(f"Next: scalegrad study serve {folder}")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.cli.progress import Told, bars, quiet_transformers, read_batch, status
 
@@ -253,8 +254,10 @@ def _tell(records: int, good: int, cut: str | None, out: str, as_json: bool) -> 
     if as_json:
         print(json.dumps({"out": out, "articles": records, "summarised": good, "left_out": left, "cut": cut}))
         return
-    told = [f"{good:,} summaries" + ("" if out == "-" else f" in {out}")]
-    told += [f"{left:,} of {records:,} articles could not be read: their lines say why"] if left else []
+    told = [counted(good, "summary", "summaries") + ("" if out == "-" else f" in {out}")]
+    if left:
+        why = "its line says why" if left == 1 else "their lines say why"
+        told.append(f"{left:,} of {counted(records, 'article')} could not be read: {why}")
     print("; ".join(told + ([cut] if cut else [])), file=sys.stderr)
 
 

@@ -84,6 +84,7 @@ def test_systems_without_repetition_are_ranked_by_their_score():
     rows = [System(name, {"rouge_1": score}) for name, score in (("MLE", 41.87), ("UL", 42.03), ("SG", 42.19))]
     assert headline(Comparison(rows)) == "R-1: SG 42.19, then UL 42.03, MLE 41.87."
     assert headline(Comparison([])) == "Nothing to compare yet"
+    assert headline(Comparison([System("MLE", {"ppl": 20.0}, family="mle")])) == "1 system compared"
 
 
 def test_a_chosen_model_is_spoken_of(comparison):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scalegrad._counts import counted
 from scalegrad.report.comparison.columns import column, main_columns, written
 from scalegrad.report.comparison.systems import Comparison, System
 
@@ -25,7 +26,7 @@ def headline(comparison: Comparison) -> str:
         text = f"Of 100 words, {first.label} repeats {_percent(first, 'rep_1')}"
         text += "".join(f" and {other.label} {_percent(other, 'rep_1')}" for other in others) + "."
         return text + (f" People repeat {_percent(human, 'rep_1')}." if human and "rep_1" in human.figures else "")
-    return _best_sentence(comparison) or f"{len(comparison.of_kind('trained'))} systems compared"
+    return _best_sentence(comparison) or f"{counted(len(comparison.of_kind('trained')), 'system')} compared"
 
 
 def sentences(comparison: Comparison) -> list[str]:

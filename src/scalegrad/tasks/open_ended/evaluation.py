@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scalegrad._counts import counted
 from scalegrad.data import (
     completion_blocks,
     encode_corpus,
@@ -158,9 +159,11 @@ def cut_corpus(
     all_chunks, all_prefixes = language_modelling_chunks(ids, targets), completion_blocks(ids, PREFIX_TOKENS)
     chosen, starts = spread(all_chunks, chunks), spread(all_prefixes, prefixes)
     if chunks != 0 and not len(chosen):
-        raise ValueError(f"corpus: {corpus.name} has {len(ids):,} tokens, fewer than one chunk of {targets + 1:,}")
+        raise ValueError(
+            f"corpus: {corpus.name} has {counted(len(ids), 'token')}, fewer than one chunk of {targets + 1:,}"
+        )
     if prefixes != 0 and not len(starts):
-        raise ValueError(f"corpus: {corpus.name} has {len(ids):,} tokens; prefixes are cut from chunks of 301")
+        raise ValueError(f"corpus: {corpus.name} has {counted(len(ids), 'token')}; prefixes are cut from chunks of 301")
     protocol = {
         "chunk_targets": targets,
         "chunks": len(chosen),
@@ -222,7 +225,9 @@ def notes(protocol: dict[str, Any]) -> list[str]:
                 "grows with their number, so it compares only with rows of as many."
             )
     if protocol["prefixes"] and protocol["new_tokens"] != NEW_TOKENS:
-        said.append(f"Texts have {protocol['new_tokens']} tokens, not {NEW_TOKENS}: Rep-n grows with length.")
+        said.append(
+            f"Texts have {counted(protocol['new_tokens'], 'token')}, not {NEW_TOKENS}: Rep-n grows with length."
+        )
     return said
 
 

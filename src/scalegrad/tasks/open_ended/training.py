@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.data import gpt2_tokenizer
 from scalegrad.decoding import load, load_tokenizer
@@ -87,7 +88,7 @@ def train(config: TrainConfig, out: str | Path, *, overwrite: bool = False, call
     model = _model(config, tokenizer)
     limit = getattr(model.config, "max_position_embeddings", None)
     if limit is not None and config.length > limit:
-        raise ValueError(f"length is {config.length}, more than the model's {limit} positions")
+        raise ValueError(f"length is {config.length}, more than the model's {counted(limit, 'position')}")
     run = Run.create(out, _record(config, model, training, validation), overwrite=overwrite)
     if config.lora is not None:
         torch.manual_seed(config.settings.seed)
