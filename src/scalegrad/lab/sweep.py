@@ -112,10 +112,7 @@ def run_sweep(
     runs = run_jobs(sweep.jobs(), folder, devices=devices, overwrite=overwrite, progress=progress)
     comparison = compare_runs(runs, corpus.name)
     found = recommend(comparison, budget)
-    chosen = next(
-        (s.label for s in comparison.of_kind("trained") if s.family == "sg" and s.strength == found.gamma), ""
-    )
-    return Swept(replace(comparison, chosen=chosen), found)
+    return Swept(replace(comparison, chosen=found.spoken_of), found)
 
 
 def write_results(found: Swept, out: str | Path) -> dict[str, Path]:

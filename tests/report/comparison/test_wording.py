@@ -41,7 +41,7 @@ def test_what_the_papers_figures_say(comparison):
     gap, perplexity, twin, seeds = sentences(comparison)
     assert gap == "SG γ=0.2 closes 65% of the gap between MLE and human text."  # (.661 − .443) / (.661 − .325)
     assert perplexity == "Its plain perplexity is 14.20 against 13.24 (+7.3%)."
-    assert "MLE repeats 45 of 100 words at a perplexity of 14.90: training does better here." in twin
+    assert "MLE repeats 45 of 100 words at a perplexity of 14.90: training does better than the penalty." in twin
     assert "apart in Rep-1, more than the deviation of .006." in seeds
     assert "are .218 apart" in seeds
 
