@@ -87,6 +87,14 @@ def test_systems_without_repetition_are_ranked_by_their_score():
     assert headline(Comparison([System("MLE", {"ppl": 20.0}, family="mle")])) == "1 system compared"
 
 
+def test_the_calibrated_perplexity_is_explained():
+    found = models({"ppl": 43.13, "calibrated_ppl": 38.72}, {"ppl": 39.52})
+    assert sentences(found) == [
+        "Its plain perplexity is 43.13 against 39.52 (+9.1%). Its calibrated perplexity, with the probabilities of "
+        "tokens not said before multiplied by γ and all renormalised, as in training, is 38.72."
+    ]
+
+
 def test_a_chosen_model_is_spoken_of(comparison):
     assert headline(replace(comparison, chosen="SG γ=0.5")).startswith("Of 100 words, SG γ=0.5 repeats 56")
 

@@ -27,7 +27,10 @@ _REP_L = "share of predictions that are among the previous {} tokens"
 COLUMNS: dict[str, Column] = {
     "ppl": Column("ppl", "perplexity, exp of the mean plain NLL a token", "number", "low"),
     "calibrated_ppl": Column(
-        "calibrated ppl", "perplexity of p̃, which ScaleGrad fits to the data: a true perplexity", "number", "low"
+        "calibrated ppl",
+        "perplexity with the probabilities of tokens not said before times γ and all renormalised, as in training",
+        "number",
+        "low",
     ),
     "uniq": Column("uniq", "distinct tokens among the predictions", "count", "human"),
     "rep_16": Column("Rep/16", _REP_L.format(16), "share", "human"),

@@ -64,7 +64,8 @@ def _perplexity(favourite: System, base: System) -> str:
     text = f"Its plain perplexity is {written('ppl', here)} against {written('ppl', there)} ({here / there - 1:+.1%})"
     if "calibrated_ppl" in favourite.figures:
         calibrated = favourite.figures["calibrated_ppl"]
-        text += f"; calibrated, as the objective means its probabilities, {written('ppl', calibrated)}"
+        how = "with the probabilities of tokens not said before multiplied by γ and all renormalised, as in training"
+        text += f". Its calibrated perplexity, {how}, is {written('ppl', calibrated)}"
     return text + "."
 
 
