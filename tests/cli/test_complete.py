@@ -321,6 +321,19 @@ def test_an_output_one_may_not_write(causal: Path, prefixes: Path, capsys: pytes
     assert "/proc/nowhere" in told
 
 
+def test_a_file_is_gone_on_with_however_the_model_is_spelled(
+    causal: Path, prefixes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--prefixes", prefixes, "--out", tmp_path / "out", "--max-new-tokens", 4]
+    complete(causal, *options)
+    meta = (tmp_path / "out.meta.json").read_bytes()
+    monkeypatch.chdir(causal.parent)
+    capsys.readouterr()
+    complete(f"./{causal.name}/", *options)
+    assert "4 of them made before" in capsys.readouterr().err
+    assert (tmp_path / "out.meta.json").read_bytes() == meta
+
+
 def test_other_settings_are_refused(
     causal: Path, prefixes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
