@@ -133,7 +133,7 @@ def main(argv: list[str]) -> None:
         epilog="example: python -m scalegrad.bench metrics --scale 0.1",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="less than 1 for a quicker look (default: 1)")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=7, help="how often each is timed (default 7)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/metrics.csv"), help="where the results go")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     args = parser.parse_args(argv)

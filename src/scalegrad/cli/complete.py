@@ -51,7 +51,7 @@ Most = Annotated[int | None, typer.Option("--max-new-tokens", help="Generate at 
 Least = Annotated[int | None, typer.Option("--min-new-tokens", help="Generate at least this many tokens (default: 0).")]
 Seed = Annotated[int, typer.Option(help="Seed; a text depends on it, its prefix and its place in the file.")]
 Batch = Annotated[str, typer.Option(help="Prefixes at a time, or auto: what fits into memory.")]
-Limit = Annotated[int | None, typer.Option(help="Continue only the first this many prefixes.")]
+Limit = Annotated[int | None, typer.Option(help="Continue only this many prefixes, the first ones.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, …")]
 Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
 Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Execute code that comes with the model.")]

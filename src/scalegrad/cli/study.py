@@ -15,7 +15,8 @@ from scalegrad._counts import counted
 from scalegrad._extras import need
 
 app = typer.Typer(
-    help="The paper's human study on your own models: draw one, serve its page, analyse the answers.",
+    help="The paper's human study on your own models: draw one, serve its page, analyse the answers.\n\n"
+    "Example: scalegrad study new mystudy --system mle=mle.jsonl --system sg=sg.jsonl",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -29,7 +30,7 @@ Database = Annotated[
         help="Where answers are kept, as a SQLAlchemy URL; by default the folder's own SQLite file.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
 
 
 @app.command()

@@ -16,6 +16,7 @@ from scalegrad.report.comparison.terminal import markdown
 from scalegrad.report.figure import save_figure
 from scalegrad.runs import check_writable_folder, write_json, write_text
 from scalegrad.tasks.open_ended.corpora import find_corpus
+from scalegrad.tasks.open_ended.evaluation import check_limits
 from scalegrad.tasks.open_ended.training import TrainConfig
 
 GAMMAS = tuple(round(0.1 * i, 1) for i in range(1, 10))  # the paper's grid, and unlikelihood's two beside it
@@ -46,6 +47,7 @@ class Sweep:
             raise ValueError(f"seeds must be at least 1, not {self.seeds}")
         if self.chunks is not None and self.chunks < 1:
             raise ValueError(f"chunks must be at least 1, not {self.chunks}: the budget is of perplexity")
+        check_limits(self.chunks, self.prefixes, self.new_tokens)
         if not self.gammas:
             raise ValueError("gammas is empty; expected at least one γ in (0, 1]")
         for values in (self.gammas, self.alphas):

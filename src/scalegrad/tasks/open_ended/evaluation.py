@@ -231,14 +231,21 @@ def notes(protocol: dict[str, Any]) -> list[str]:
     return said
 
 
-def _check(model: Any, chunks: int | None, prefixes: int | None, new: int, strategies: Sequence[Strategy]) -> None:
-    if model.config.is_encoder_decoder:
-        raise ValueError("model is an encoder-decoder; the open-ended columns are for causal language models")
+def check_limits(chunks: int | None, prefixes: int | None, new_tokens: int) -> None:
+    """Refuse limits that `evaluate` would refuse: known before any model is trained."""
     for what, number in (("chunks", chunks), ("prefixes", prefixes)):
         if number is not None and number < 0:
             raise ValueError(f"{what} is {number}; expected 1 or more, or 0 to leave its columns out")
-    if new < 1 or 300 % new:
-        raise ValueError(f"new_tokens is {new}; expected a divisor of 300, such as 50 or 100, as human text is cut so")
+    if new_tokens < 1 or 300 % new_tokens:
+        raise ValueError(
+            f"new_tokens is {new_tokens}; expected a divisor of 300, such as 50 or 100, as human text is cut so"
+        )
+
+
+def _check(model: Any, chunks: int | None, prefixes: int | None, new: int, strategies: Sequence[Strategy]) -> None:
+    if model.config.is_encoder_decoder:
+        raise ValueError("model is an encoder-decoder; the open-ended columns are for causal language models")
+    check_limits(chunks, prefixes, new)
     if chunks == 0 and (prefixes == 0 or not strategies):
         raise ValueError("chunks and prefixes are both left out: nothing to evaluate")
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
