@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import importlib.util
+import json
 import re
 import shlex
 from pathlib import Path
@@ -249,3 +250,17 @@ def test_what_is_missing_is_found(app):
     ]
     block = "\n".join(["```", *lines, "```"])
     assert wrong_commands(block, app) == ["--no-such", "no-such", "--maybe"]
+
+
+# ---- figures ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_the_demonstration_is_what_its_figures_give():
+    """From the headline on; what stands above it says where the figures come from."""
+    from scalegrad.report.comparison import Comparison, System
+    from scalegrad.report.comparison.terminal import markdown
+
+    stored = json.loads((DOCS / "results" / "demo.json").read_text())
+    rows = [System(**row) for row in stored["rows"]]
+    page = (DOCS / "results" / "demo.md").read_text()
+    assert page[page.index("**Of 100") :] == markdown(Comparison(rows, stored["corpus"], stored["notes"]))

@@ -108,6 +108,15 @@ def test_a_file_of_lines(causal: Path, prefixes: Path, tmp_path: Path, capsys: p
     assert meta["versions"]["torch"] == torch.__version__
 
 
+def test_one_continuation_is_said_in_the_singular(
+    causal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.txt").write_text("the horses are\n")
+    out = tmp_path / "out.jsonl"
+    complete(causal, "--prefixes", tmp_path / "one.txt", "--out", out, "--max-new-tokens", 2)
+    assert f"1 continuation by greedy in {out} (" in capsys.readouterr().err
+
+
 def test_jsonl_csv_and_standard_input_give_the_same(
     causal: Path,
     prefixes: Path,
@@ -304,12 +313,25 @@ def test_a_checkpoint_without_all_weights_is_refused(
     weights = load_file(folder / "model.safetensors")
     dropped = next(name for name in weights if "h.1.attn.c_attn.weight" in name)
     save_file({k: v for k, v in weights.items() if k != dropped}, folder / "model.safetensors", {"format": "pt"})
-    assert "lacks 1 weights a language model needs" in refused(capsys, folder, "--prefixes", prefixes)
+    assert "lacks 1 weight a language model needs" in refused(capsys, folder, "--prefixes", prefixes)
 
 
 def test_an_output_one_may_not_write(causal: Path, prefixes: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = refused(capsys, causal, "--prefixes", prefixes, "--out", "/proc/nowhere/out.jsonl", "--max-new-tokens", 2)
     assert "/proc/nowhere" in told
+
+
+def test_a_file_is_gone_on_with_however_the_model_is_spelled(
+    causal: Path, prefixes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--prefixes", prefixes, "--out", tmp_path / "out", "--max-new-tokens", 4]
+    complete(causal, *options)
+    meta = (tmp_path / "out.meta.json").read_bytes()
+    monkeypatch.chdir(causal.parent)
+    capsys.readouterr()
+    complete(f"./{causal.name}/", *options)
+    assert "4 of them made before" in capsys.readouterr().err
+    assert (tmp_path / "out.meta.json").read_bytes() == meta
 
 
 def test_other_settings_are_refused(

@@ -30,3 +30,25 @@ def test_every_option_says_what_it_is():
             text = getattr(option, "help", None)
             assert text, f"scalegrad {' '.join(path)}: {option.name} has no help"
             assert not text.startswith("Of "), f"scalegrad {' '.join(path)}: {option.name} starts in mid-sentence"
+
+
+def test_every_command_shows_an_example_of_itself():
+    for path, one in commands(cli.command()):
+        if path[:1] != ("bench",) or path == ("bench",):  # each benchmark reads its own arguments
+            assert f"Example: {' '.join(('scalegrad', *path))}" in one.help, path
+
+
+def test_usage_says_once_that_an_argument_may_be_repeated(capsys):
+    """The library adds brackets and dots to a name: names have none of their own."""
+    for path, one in commands(cli.command()):
+        for argument in one.get_params(typer.Context(one)):
+            if argument.param_type_name == "argument":
+                assert argument.metavar.isupper(), f"scalegrad {' '.join(path)}: {argument.metavar}"
+                assert argument.metavar.isalpha(), f"scalegrad {' '.join(path)}: {argument.metavar}"
+
+
+def test_steps_have_one_name_in_all_commands():
+    for path, one in commands(cli.command()):
+        for option in one.get_params(typer.Context(one)):
+            if "--steps" in option.opts:
+                assert "--max-steps" in option.opts, path  # as `scalegrad train` calls them

@@ -60,7 +60,7 @@ def test_new_writes_what_was_asked_for(tmp_path, files, capsys):
     )
     assert new(tmp_path / "study", files, *options, *more) == 0
     out = capsys.readouterr().out
-    assert "17 items for each of 2 raters (sg:mle)" in out
+    assert "2 raters, 17 items each (sg:mle)" in out
     study = load_study(tmp_path / "study")
     assert (study.pairs, study.ties, study.seed, study.title) == ((("sg", "mle"),), True, 5, "Texts")
     assert (study.closes.date().isoformat(), study.closes.hour) == ("2031-05-01", 23)

@@ -63,7 +63,7 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
     assert [bool(line["summary"]) for line in lines] == [True, False, False, True]
     assert err.strip() == (
         "2 summaries; 2 of 4 articles could not be read: their lines say why; "
-        "1 of 2 articles are longer than 192 tokens and cut there"
+        "1 of 2 articles is longer than 192 tokens and cut there"
     )
     code, told, _ = run(
         capsys,

@@ -309,3 +309,11 @@ def test_mistakes_are_one_sentence(model, text, tmp_path, capsys):
 def test_another_run_in_the_folder_is_refused(model, text, uninterrupted, capsys):
     told = refused(capsys, *options(model, text, uninterrupted, "--gamma", 0.5))
     assert 'holds another run: its objective is "sg=0.2", not "sg=0.5"; name another folder' in told
+
+
+def test_a_run_is_gone_on_with_however_its_paths_are_spelled(model, text, uninterrupted, monkeypatch, capsys):
+    """Finished already: loaded, and not trained again; its record stays as it was written."""
+    before = (uninterrupted / "config.json").read_bytes(), weights(uninterrupted)
+    monkeypatch.chdir(model.parent)
+    train(*options(f"./{model.name}/", os.path.relpath(text), f"{uninterrupted}/../{uninterrupted.name}/"))
+    assert ((uninterrupted / "config.json").read_bytes(), weights(uninterrupted)) == before

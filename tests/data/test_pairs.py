@@ -44,7 +44,7 @@ def test_story_and_a_folder_of_them(tmp_path):
     write(tmp_path / "a.story", STORY)
     assert read_pairs(tmp_path / "a.story") == [expected]
     write(tmp_path / "b.story", "Text only.\n")
-    with pytest.warns(UserWarning, match=r"1 of 2 records are left out: 1 without a summary \(b\.story\)"):
+    with pytest.warns(UserWarning, match=r"1 of 2 records is left out: 1 without a summary \(b\.story\)"):
         assert read_pairs(tmp_path) == [expected]
 
 
@@ -83,7 +83,7 @@ def test_broken_csv_rows_do_not_end_the_reading(tmp_path):
 
 
 def test_nothing_usable_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match=r"1 of 1 records are left out: 1 malformed \(line 1: not JSON\)"):
+    with pytest.raises(ValueError, match=r"1 of 1 record is left out: 1 malformed \(line 1: not JSON\)"):
         read_pairs(write(tmp_path / "pairs.jsonl", "nothing\n"))
     with pytest.raises(ValueError, match="is empty: expected articles and summaries"):
         read_pairs(write(tmp_path / "none.jsonl", "\n"))

@@ -99,7 +99,7 @@ def test_standard_input(monkeypatch):
         ("a.jsonl", '{"text": null}\n', None, r"line 1: the text is null; expected a string"),
         ("a.jsonl", "[1]\n", None, r"line 1: the line is a list; expected a string"),
         ("a.jsonl", "[" * 100_000 + "\n", None, r"line 1: JSON nested too deeply|line 1: not JSON"),
-        ("a.csv", "id,text\n1,x\n2\n", None, r"a\.csv, line 3: 1 columns; expected more than 1"),
+        ("a.csv", "id,text\n1,x\n2\n", None, r"a\.csv, line 3: 1 column; expected more than 1"),
         ("a.csv", 'text\n"x"y\n', None, r"a\.csv, line 2: broken CSV"),
         ("a.csv", 'text\n"never closed\n', None, r"a\.csv, line 2: broken CSV \(unexpected end of data\)"),
         ("a.csv", "id,body\n1,x\n", "text", r"a\.csv, line 1: no field 'text'; its fields are 'id', 'body'"),

@@ -160,7 +160,10 @@ def test_a_generated_padding_id_counts_as_seen(make_model: Any) -> None:
     [
         ({"max_new_tokens": 0}, "max_new_tokens must be at least 1, not 0"),
         ({"max_new_tokens": 3, "min_new_tokens": 4}, r"min_new_tokens must lie in \[0, 3\], not 4"),
-        ({"max_new_tokens": 3, "strategy": "top_k=3", "keys": [1]}, "keys must name each of the 2 rows once"),
+        (
+            {"max_new_tokens": 3, "strategy": "top_k=3", "keys": [1]},
+            "every row once, not 1 key for 2 rows",
+        ),
         ({"max_new_tokens": 3, "strategy": "best"}, "not 'best'"),
     ],
 )

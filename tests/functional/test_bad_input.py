@@ -229,7 +229,7 @@ def test_nan_is_named_when_checked(objective):
     logits[0, 1, 3] = logits[1, 0, 0] = NAN
     refused(
         lambda: function(objective, "logits")(logits, TARGETS, check=True),
-        "logits is NaN at [0, 1, 3] and 1 other places",
+        "logits is NaN at [0, 1, 3] and 1 other place",
     )
     for name, place in (("hidden", (1, 1, 2)), ("weight", (4, 0)), ("bias", (2,))):
         head = {"hidden": HIDDEN.clone(), "weight": WEIGHT.clone(), "bias": torch.zeros(5)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scalegrad.lab.recommendation import read_budget, recommend
-from scalegrad.report.comparison import Comparison, System
+from scalegrad.lab.recommendation import Recommendation, read_budget, recommend
+from scalegrad.report.comparison import Comparison, System, headline, sentences
 
 # γ: (perplexity, Rep-1); MLE 20.0 and .600, people .330. Costs: 15%, 8%, 4%, 0.5%.
 TRIED = {0.2: (23.0, 0.31), 0.4: (21.6, 0.36), 0.6: (20.8, 0.45), 0.8: (20.1, 0.55)}
@@ -39,7 +39,12 @@ def test_sentences():
     )
     assert recommend(swept(), 0.004).sentence == (
         "No γ tried costs at most 0.4% of MLE's perplexity: the cheapest, γ=0.8, costs +0.5% (20.10 against 20.00). "
-        "Allow more, or try γ nearer to 1."
+        "Allow more, or try γ nearer to 1. Over the budget, γ=0.2 comes nearest to human text: Rep-1 .310, perplexity "
+        "23.00 against 20.00, +15.0%."
+    )
+    assert recommend(swept(), 0.01).sentence == (
+        "Take γ=0.8: of the 4 γ tried it alone costs at most 1% of MLE's perplexity (20.10 against 20.00, +0.5%), and "
+        "its Rep-1 of .550 is nearer to human text (.330) than MLE's own (.600)."
     )
 
 
@@ -48,6 +53,45 @@ def test_a_model_that_repeats_no_more_than_people_keeps_mle():
     assert found.gamma is None
     assert found.sentence.startswith("Stay with MLE: no γ tried within 20% of its perplexity comes nearer")
     assert recommend(swept(human=0.59), 0.2).gamma is None  # .55 is further from .59 than .60
+
+
+def with_penalty(found: Comparison, gamma: float, ppl: float, rep_1: float) -> Comparison:
+    """The comparison as a sweep writes it down: with MLE decoded under a penalty of γ."""
+    rows = [
+        *found.systems,
+        System(f"MLE, decoded with γ={gamma}", {"ppl": ppl, "rep_1": rep_1}, "decoded", "mle", gamma),
+    ]
+    return Comparison(rows, chosen=recommend(Comparison(rows), 0.05).spoken_of)
+
+
+def test_staying_with_mle_and_training_beating_the_penalty_do_not_contradict_each_other():
+    # People .330, MLE .340; γ=0.8 gives .310 at +2%, the penalty .250 at +10%: training beats the penalty, MLE both.
+    found = with_penalty(swept({0.8: (20.4, 0.31)}, mle=0.34), 0.8, 22.0, 0.25)
+    assert recommend(found, 0.05).sentence.startswith("Stay with MLE: ")
+    (twin,) = [sentence for sentence in sentences(found) if "merely decoded" in sentence]
+    assert twin.endswith(": training does better than the penalty; plain MLE is nearer to human text than both.")
+
+
+def test_a_gamma_over_the_budget_is_named_before_it_is_spoken_of():
+    # γ=0.9 costs 1% and repeats more than MLE; γ=0.2 comes nearest to people and costs 15%.
+    found = with_penalty(swept({0.2: (23.0, 0.31), 0.9: (20.2, 0.62)}), 0.2, 25.0, 0.2)
+    assert recommend(found, 0.05) == Recommendation(
+        None,
+        "Stay with MLE: no γ tried within 5% of its perplexity comes nearer to human text (Rep-1 .330) than MLE itself "
+        "(.600); the nearest, γ=0.9, has .620. Over the budget, γ=0.2 comes nearest to human text: Rep-1 .310, "
+        "perplexity 23.00 against 20.00, +15.0%.",
+        "SG γ=0.2",
+    )
+    assert headline(found).startswith("Of 100 words, SG γ=0.2 repeats 31 and MLE 60.")
+
+
+def test_a_gamma_to_take_and_a_penalty_that_does_better_do_not_contradict_each_other():
+    better = " MLE decoded with a penalty of γ=0.6 does better still, without training for it."
+    penalised = with_penalty(swept(), 0.6, 20.0, 0.33)
+    assert recommend(penalised, 0.05).sentence == recommend(swept(), 0.05).sentence + better
+    assert any("the penalty alone does better than training" in sentence for sentence in sentences(penalised))
+    assert recommend(with_penalty(swept(), 0.6, 22.0, 0.33), 0.05) == recommend(swept(), 0.05)  # each has its merit
+    assert recommend(with_penalty(swept(), 0.6, 20.8, 0.45), 0.05) == recommend(swept(), 0.05)  # the same
 
 
 def test_of_two_equally_near_the_cheaper():

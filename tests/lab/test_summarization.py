@@ -162,7 +162,7 @@ def test_differences_vary_over_seeds():
 
 
 def test_articles_that_are_not_there_are_told():
-    with pytest.raises(ValueError, match=r"1 of the 2 articles are not there \(2, …\)"):
+    with pytest.raises(ValueError, match=r"1 of 2 articles is not there \(2, …\)"):
         summarization_scores.score_experiment(EXPERIMENT, PAIRS[:1], mover=False)
 
 

@@ -12,7 +12,7 @@ import pytest
 from scalegrad.lab import jobs
 from scalegrad.lab.sweep import Sweep, Swept, run_sweep, write_results
 from scalegrad.runs import Run
-from scalegrad.tasks.open_ended.training import TrainConfig
+from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
 from scalegrad.tasks.training import Settings
 
 LIMITS: dict[str, Any] = {"chunks": 2, "prefixes": 3, "new_tokens": 50}
@@ -38,6 +38,9 @@ def test_grid_and_decodings(tried):
             Sweep(tried.config, **bad)
     with pytest.raises(ValueError, match="chunks must be at least 1, not 0: the budget is of perplexity"):
         replace(tried, chunks=0)
+    for bad, said in (({"prefixes": -1}, "prefixes is -1"), ({"new_tokens": 7}, "new_tokens is 7; expected a divisor")):
+        with pytest.raises(ValueError, match=said):  # before anything is trained
+            replace(tried, **bad)
     with pytest.raises(ValueError, match="named twice"):
         Sweep(tried.config, (0.2, 0.2))
 
@@ -75,6 +78,18 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
     assert again.comparison.systems[0].figures["n_texts"] == 4
     run_sweep(replace(tried, prefixes=0), tmp_path)  # the texts that are there do no harm
     assert len(scored) == 6
+
+
+def test_a_finished_run_is_found_however_its_model_is_spelled(tried, saved_tiny, tmp_path, monkeypatch):
+    job = replace(tried, prefixes=0).jobs()[0]
+    jobs.run_job(job, tmp_path)
+    monkeypatch.chdir(saved_tiny.parent)
+    (saved_tiny.parent / "other").mkdir(exist_ok=True)
+    out = tmp_path / job.name
+    for model in (f"{saved_tiny}/", f"./{saved_tiny.name}", saved_tiny.name):
+        assert find_finished(replace(job.config, model=model), out) is not None
+    assert find_finished(replace(job.config, model="./other"), out) is None
+    assert find_finished(replace(job.config, model="other"), out) is None
 
 
 def test_a_model_with_code_of_its_own_is_loaded_as_it_was_trained(tried, tmp_path, monkeypatch):

@@ -124,5 +124,5 @@ def test_caption_words(text: str, words: list[str]) -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="there are 1 predictions and 2 references"):
+    with pytest.raises(ValueError, match="predictions and references must be as many, not 1 and 2"):
         cider(["a"], ["b", "c"])

@@ -52,7 +52,7 @@ def test_several_references_each_count() -> None:
 @pytest.mark.parametrize(
     ("predictions", "references", "message"),
     [
-        (["a"], ["b", "c"], "there are 1 predictions and 2 references"),
+        (["a"], ["b", "c"], "predictions and references must be as many, not 1 and 2"),
         ([], [], "predictions must hold at least one text"),
         (["a"], [[]], r"references\[0\] must hold at least one text"),
         ("a", ["b"], "must be lists with an entry a text, not one text"),

@@ -16,7 +16,7 @@ def test_create_and_open(tmp_path):
     assert not run.finished
     (start,) = run.load("environment")["starts"]
     assert start["versions"]["scalegrad"]
-    assert "cores" in start["hardware"]
+    assert " core" in start["hardware"]
     assert set(start) >= {"started", "command", "git"}
 
 
@@ -42,6 +42,36 @@ def test_another_config_is_refused_by_its_first_key(tmp_path, change, sentence):
     anew = Run.create(tmp_path / "run", CONFIG | change, overwrite=True)
     assert anew.metrics() == []
     assert Run.open(anew.path).config == CONFIG | change
+
+
+def test_two_spellings_of_a_path_are_one_model(tmp_path, monkeypatch):
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    places = {"model": ["base"], "data.sources": []}
+    config = {"model": "models/mine", "data": {"sources": ["models", "gpt2"]}}
+    Run.create("run", config, places=places)
+    spellings = ("models/mine/", "./models/mine", str(tmp_path / "models" / "mine"), "models/../models/mine")
+    for spelling in spellings:
+        for out in ("run/", str(tmp_path / "run")):
+            again = {"model": spelling, "data": {"sources": [f"{tmp_path}/models", "gpt2"]}}
+            run = Run.create(out, again, places=places)
+            assert Run.open(run.path).config == config  # as it was written first
+    for other in ("models", "models/none", "mine", "hub/mine"):
+        with pytest.raises(ValueError, match=f'its model is "models/mine", not "{other}"'):
+            Run.create("run", config | {"model": other}, places=places)
+    with pytest.raises(ValueError, match=r'its data\.sources is \["models", "gpt2"\], not \["models"\]'):
+        Run.create("run", config | {"data": {"sources": ["models"]}}, places=places)
+    with pytest.raises(ValueError, match="its model is"):
+        Run.create("run", config | {"model": "models/mine/"})  # a key that nobody called a place
+
+
+def test_a_name_that_is_no_path_stays_a_name(tmp_path, monkeypatch):
+    """`base` is the shipped model, `./base` a folder called so."""
+    (tmp_path / "base").mkdir()
+    monkeypatch.chdir(tmp_path)
+    Run.create("run", {"model": "base"}, places={"model": ["base"]})
+    with pytest.raises(ValueError, match=r'its model is "base", not "\./base"'):
+        Run.create("run", {"model": "./base"}, places={"model": ["base"]})
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path):

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from tests.study.studies import made_completions, made_study
@@ -172,6 +173,14 @@ def test_a_study_half_done_and_one_not_begun():
     assert "–" in report_page(analysis)
     with pytest.raises(ValueError, match="most_failed must be 0 or more, not -1"):
         analyse(study, half, most_failed=-1)
+
+
+def test_one_answer_is_said_in_the_singular():
+    study = made_study(prefixes=1, raters=["anna"])
+    page = report_page(analyse(study, answers_by(study, lambda *_: "sg")))
+    assert "1 of 1 answer." in page
+    always_first = [replace(answer, choice="first") for answer in answers_by(study, lambda *_: "sg")]
+    assert "was chosen 1 time of 1 " in report_page(analyse(study, always_first))
 
 
 @pytest.mark.parametrize(("one", "other"), [(0, 0), (7, 3), (3, 7), (50, 50), (12, 88), (200, 160)])

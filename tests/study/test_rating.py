@@ -50,6 +50,18 @@ def test_a_rater_goes_from_link_to_thanks_and_every_answer_is_the_one_given(made
     assert app.state.site.answers.overview()[0].english == "fluent"
 
 
+def test_a_study_of_one_pair_is_said_in_the_singular(tmp_path):
+    _, links = made_folder(tmp_path / "study", prefixes=1, raters=["anna"])
+    anna = Visitor(made_app(tmp_path / "study"))
+    anna.get(links["anna"])
+    welcome = anna.page()
+    assert "You will read 1 beginning of a text" in welcome
+    assert "Plan about 1 minute." in welcome
+    anna.enter(links["anna"])
+    anna.answer("first")
+    assert "Your answer is saved." in anna.page()
+
+
 def test_no_system_is_named_anywhere_a_rater_looks(tmp_path):
     systems = ("zyxmodel", "qwvmodel")
     study, links = made_folder(tmp_path / "study", systems=systems, prefixes=4, checks=1, repeats=1)
@@ -154,7 +166,7 @@ def test_a_closed_study_says_so_and_takes_nothing(made):
     post = fields(anna.page(), "/answer") | {"choice": "first"}
     app.state.site.answers.set_closed(True)
     assert anna.client.post("/answer", data=post).headers["location"] == "/rate"
-    assert "Your 1 answers of 10 are saved" in anna.page()
+    assert "Your 1 answer of 10 is saved" in anna.page()
     assert stored(app) == [("rater-1", 1, "first")]
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+
+from scalegrad.runs.process_memory import forget_peak, give_back_memory, peak_bytes, resident_bytes
 
 
 @dataclass(frozen=True)
@@ -52,14 +51,13 @@ class CpuClock:
         return elapsed
 
     def peak(self, contender: Contender) -> int | None:
-        if sys.platform != "linux":
-            return None
         inputs = contender.prepare()
-        _give_back()
-        Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts from here
-        before = _status("VmRSS")
+        give_back_memory()
+        if not forget_peak():
+            return None
+        before = resident_bytes()
         contender.run(*inputs)
-        return max(0, _status("VmHWM") - before)
+        return max(0, peak_bytes() - before)
 
     def settle(self) -> None:
         gc.collect()
@@ -103,17 +101,3 @@ class CudaClock:
         gc.collect()
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
-
-
-def _give_back() -> None:
-    """Memory that the C library keeps for later would hide what a run takes; glibc can be asked to return it."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
-def _status(field: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError(f"/proc/self/status has no {field}")

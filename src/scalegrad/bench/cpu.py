@@ -25,7 +25,7 @@ def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m scalegrad.bench cpu", description=__doc__, epilog="example: python -m scalegrad.bench cpu"
     )
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=7, help="how often each is timed (default 7)")
     parser.add_argument("--vocab", type=int, default=VOCAB, help="tokens in the vocabulary")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/cpu.csv"), help="where the results go")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")

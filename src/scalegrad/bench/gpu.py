@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from scalegrad._counts import counted
 from scalegrad.bench.cases import Case, full_cases, tiny_cases
 from scalegrad.bench.ceilings import Ceilings, measure_ceilings
 from scalegrad.bench.clock import Clock, CpuClock, CudaClock
@@ -103,9 +104,9 @@ def _print_head(facts: Line, settings: Settings) -> None:
     said = ", ".join(f"{name} {facts[name] or 'absent'}" for name in packages)
     print(f"{facts['hardware']}, {said}; ours: {facts['ours']}")
     print(
-        f"forward + backward, median of up to {settings.rounds} interleaved rounds; ± half the quartile distance; "
-        f"floor: at {facts['copy_tb_per_s']} TB/s and {facts['matmul_tflop_per_s']} TFLOP/s; error: of its bound, "
-        "and above 1 the gradients are others"
+        f"forward + backward, median of up to {counted(settings.rounds, 'interleaved round')}; ± half the quartile "
+        f"distance; floor: at {facts['copy_tb_per_s']} TB/s and {facts['matmul_tflop_per_s']} TFLOP/s; error: of its "
+        "bound, and above 1 the gradients are others"
     )
 
 

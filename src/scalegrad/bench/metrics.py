@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from scalegrad._counts import counted
 from scalegrad.bench.clock import Contender, CpuClock
 from scalegrad.bench.record import Result, about, finish, lines, print_table
 from scalegrad.bench.runner import WrongResult, compare
@@ -116,7 +117,7 @@ def measure(scale: float = 1.0, rounds: int = 7) -> Iterator[Result]:
     expected = sets_of_tuples(texts)
     contenders = [Contender("scalegrad", partial(repetition_per_text, texts))]
     contenders += [Contender(_title(loop), partial(loop, texts)) for loop in (sets_of_zips, sets_of_tuples)]
-    case = f"Rep-1 … Rep-4 of {len(texts):,} texts (Rep-1 {np.mean(expected['rep_1']):.3f})"
+    case = f"Rep-1 … Rep-4 of {counted(len(texts), 'text')} (Rep-1 {np.mean(expected['rep_1']):.3f})"
     yield {"case": case}, compare(contenders, CpuClock(), check=partial(_error, expected), rounds=rounds)
 
 
@@ -132,7 +133,7 @@ def main(argv: list[str]) -> None:
         epilog="example: python -m scalegrad.bench metrics --scale 0.1",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="less than 1 for a quicker look (default: 1)")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=7, help="how often each is timed (default 7)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/metrics.csv"), help="where the results go")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     args = parser.parse_args(argv)

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from scalegrad._counts import counted
 from scalegrad._version import __version__
 from scalegrad.bench.postgres import temporary_postgres
 from scalegrad.bench.raters import Audit, Load, audit, make_folder, run_killed, run_load, server
@@ -38,7 +39,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--postgres", action="store_true", help="on a temporary PostgreSQL, not on SQLite")
     parser.add_argument("--out", type=Path, help="where the result goes")
     options = parser.parse_args(argv)
-    print(f"{options.raters} raters for {options.seconds:.0f} s …", file=sys.stderr)
+    print(f"{counted(options.raters, 'rater')} for {options.seconds:.0f} s …", file=sys.stderr)
     text = json.dumps(measure(options), indent=2)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +65,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             load = asyncio.run(run_load(address, *pace))
         found = audit(folder, database, load)
     return _result(options, load, found, left) | {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, raters and server on the same",
+        "machine": f"{platform.machine()}, {counted(os.cpu_count() or 1, 'core')}, raters and server on the same",
         "load_average_before": round(busy, 1),
         "python": platform.python_version(),
         "scalegrad": __version__,

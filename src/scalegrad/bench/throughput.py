@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from scalegrad._counts import counted
 from scalegrad.bench.cases import Batch, Case, make_batch
 from scalegrad.bench.clock import Clock, Contender, CpuClock, CudaClock
 from scalegrad.bench.exact import ALPHA, GAMMA, Outcome, exact_answers, judge
@@ -131,7 +132,7 @@ def main(argv: list[str]) -> None:
     out = args.out or Path("benchmarks") / f"throughput-{name}.csv"
     if not args.json:
         print(f"{facts['hardware']}, torch {facts['torch']}, transformers {facts['transformers']}")
-        print(f"forward, backward, clipping and AdamW; median of {args.rounds} interleaved steps each")
+        print(f"forward, backward, clipping and AdamW; median of {counted(args.rounds, 'interleaved step')} each")
     stored: list[Line] = []
     for batch in args.batch or ([1, 32] if gpu else [1]):
         dtype = torch.bfloat16 if gpu else torch.float32

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.cli.progress import bars, quiet_transformers, status
 
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from scalegrad.tasks.captioning.problems import Problems
     from scalegrad.tasks.captioning.scoring import Told
 
-app = typer.Typer(help="Paragraphs about images: train a captioner, score it, use it.", no_args_is_help=True)
+app = typer.Typer(
+    help="Paragraphs about images: train a captioner, score it, use it.\n\n"
+    "Example: scalegrad caption train --out captioner",
+    no_args_is_help=True,
+)
 
 ON_PAGE = 6  # pictures on the page
 
@@ -44,7 +49,7 @@ Extractor = Annotated[
     str, typer.Option(help="With --images: a DETR-like detector or vision backbone, hub name or folder.")
 ]
 Genome = Annotated[bool, typer.Option("--visual-genome", help="Check that the splits have the published sizes.")]
-Epochs = Annotated[int | None, typer.Option(help="Epochs (default: the recipe's).")]
+Epochs = Annotated[int | None, typer.Option(help="Passes over the training paragraphs (default: the recipe's).")]
 Parallel = Annotated[
     int, typer.Option(help="Drawn scenes: trainings at a time, each a process (0: all on a CPU, one on a GPU).")
 ]
@@ -59,10 +64,10 @@ Strategies = Annotated[
     typer.Option("--strategy", "-s", help="How to decode, such as greedy,soft_block=3. May be repeated."),
 ]
 Strategy = Annotated[str, typer.Option("--strategy", "-s", help="How to decode.")]
-ModelOrNone = Annotated[str | None, typer.Argument(metavar="[MODEL]", help="A run's folder, or a saved captioner.")]
-Pictures = Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="Image files.")]
+ModelOrNone = Annotated[str | None, typer.Argument(metavar="MODEL", help="A run's folder, or a saved captioner.")]
+Pictures = Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Image files.")]
 Model = Annotated[str, typer.Option("--model", "-m", help="A run's folder, or a saved captioner.")]
-Limit = Annotated[int | None, typer.Option(help="Only the first this many images.")]
+Limit = Annotated[int | None, typer.Option(help="Describe only this many images, the first ones.")]
 
 
 @app.command()
@@ -84,7 +89,7 @@ def train(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train captioners with several objectives, alike, and print the paper's tables beside its figures.
+    """Train a captioner with each objective, all else alike, and print their figures beside the paper's.
 
     Without files: on drawn scenes that come with the package. Stopped, the same command goes on.
 
@@ -304,7 +309,7 @@ def _print_figures(found: Mapping[str, Mapping[str, float]], corpus: str) -> Non
         for kind in ("human" if name == "human" and not alone else "trained",)
     ]
     console = Console()
-    console.print(f"[bold]{corpus}[/bold], {found['human']['n_texts']:,} paragraphs")
+    console.print(f"[bold]{corpus}[/bold], {counted(int(found['human']['n_texts']), 'paragraph')}")
     print_table(Comparison([*rows, *paper_systems("captioning", "captioning degeneration")]), console)
 
 

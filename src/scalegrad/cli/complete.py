@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.cli.progress import bars, quiet_transformers, read_batch, status
 
@@ -50,7 +51,7 @@ Most = Annotated[int | None, typer.Option("--max-new-tokens", help="Generate at 
 Least = Annotated[int | None, typer.Option("--min-new-tokens", help="Generate at least this many tokens (default: 0).")]
 Seed = Annotated[int, typer.Option(help="Seed; a text depends on it, its prefix and its place in the file.")]
 Batch = Annotated[str, typer.Option(help="Prefixes at a time, or auto: what fits into memory.")]
-Limit = Annotated[int | None, typer.Option(help="Continue only the first this many prefixes.")]
+Limit = Annotated[int | None, typer.Option(help="Continue only this many prefixes, the first ones.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, …")]
 Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
 Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Execute code that comes with the model.")]
@@ -176,7 +177,9 @@ def _paper_prefixes(corpus: str, tokenizer: Any, limit: int | None) -> list[Pref
     ids = encode_corpus(corpus, tokenizer)
     blocks = completion_blocks(ids, length=PAPER["prefix_tokens"])
     if not len(blocks):
-        raise ValueError(f"--text has {len(ids)} tokens, and the protocol cuts its prefixes from chunks of 301")
+        raise ValueError(
+            f"--text has {counted(len(ids), 'token')}, and the protocol cuts its prefixes from chunks of 301"
+        )
     return prefixes_from_ids(blocks[:limit].tolist(), tokenizer)
 
 
@@ -201,4 +204,4 @@ def _report(done: Completed, strategy: Strategy, out: str, as_json: bool) -> Non
         return
     before = f", {done.resumed:,} of them made before" if done.resumed else ""
     where = "" if out == "-" else f" in {done.out}"
-    print(f"{done.texts:,} continuations by {strategy}{where} ({done.seconds:.1f} s{before})", file=sys.stderr)
+    print(f"{counted(done.texts, 'continuation')} by {strategy}{where} ({done.seconds:.1f} s{before})", file=sys.stderr)

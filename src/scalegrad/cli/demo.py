@@ -19,7 +19,7 @@ Model = Annotated[
 ]
 Gamma = Annotated[float, typer.Option(help="ScaleGrad's γ, and that of its twin at decoding time; in (0, 1].")]
 Alpha = Annotated[float, typer.Option(help="Unlikelihood's α, 0 or more.")]
-Steps = Annotated[int, typer.Option(help="Training steps of each model.")]
+Steps = Annotated[int, typer.Option("--steps", "--max-steps", help="Training steps of each model.")]
 BatchSize = Annotated[int, typer.Option(help="Sequences of 300 tokens in a step.")]
 Rate = Annotated[
     float | None,

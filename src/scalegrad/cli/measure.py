@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Files = Annotated[
     list[str] | None,
-    typer.Argument(metavar="FILE…", help=".txt, .jsonl or .csv (also .gz, .xz), or - for standard input."),
+    typer.Argument(metavar="FILE", help=".txt, .jsonl or .csv (also .gz, .xz), or - for standard input."),
 ]
 Field = Annotated[str | None, typer.Option(help="Field of a .jsonl, or column of a .csv, that holds the text.")]
 Format = Annotated[str | None, typer.Option(help="txt, jsonl or csv, whatever the suffix says.")]

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from scalegrad._extras import need
 
-Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Runs, or folders that hold runs.")]
+Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Runs, or folders that hold runs.")]
 Corpus = Annotated[
     str | None, typer.Option(metavar="NAME", help="Which corpus to show, of those the runs were scored on.")
 ]

@@ -19,7 +19,7 @@ from scalegrad._extras import MissingExtra, need
 from scalegrad.cli.progress import bars, quiet_transformers
 from scalegrad.runs.atomic import plain
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Experiments by name (see --list), or all.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Experiments by name (see --list), or all.")]
 ListThem = Annotated[
     bool, typer.Option("--list", help="List the experiments, the tables and figures they redo, and their times.")
 ]

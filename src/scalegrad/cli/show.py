@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from scalegrad.report.gradients import GradientCurves
     from scalegrad.report.novel_set import NovelSet
 
-app = typer.Typer(help="The paper's explanatory figures, for your own strengths and sentences.", no_args_is_help=True)
+app = typer.Typer(
+    help="The paper's explanatory figures, for your own strengths and sentences.\n\n"
+    "Example: scalegrad show gradients --gamma 0.2 --out gradients.png",
+    no_args_is_help=True,
+)
 
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it as well: .png, .svg or .pdf.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")]
@@ -54,7 +58,9 @@ def gradients(
 
 @app.command("novel-set")
 def novel_set(
-    sentence: Annotated[str, typer.Argument(help="What the model learns to predict, in quotation marks.")],
+    sentence: Annotated[
+        str, typer.Argument(metavar="SENTENCE", help="What the model learns to predict, in quotation marks.")
+    ],
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="A saved tokenizer: its tokens in place of words.")
     ] = None,

@@ -11,10 +11,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 
 app = typer.Typer(
-    help="The paper's human study on your own models: draw one, serve its page, analyse the answers.",
+    help="The paper's human study on your own models: draw one, serve its page, analyse the answers.\n\n"
+    "Example: scalegrad study new mystudy --system mle=mle.jsonl --system sg=sg.jsonl",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -28,7 +30,7 @@ Database = Annotated[
         help="Where answers are kept, as a SQLAlchemy URL; by default the folder's own SQLite file.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
 
 
 @app.command()
@@ -92,7 +94,8 @@ def new(
         made = {"folder": str(folder), "study": study.id, "raters": list(study.sheets), "items_per_rater": each}
         print(json.dumps(made | {"links": str(folder / "links.csv")}, ensure_ascii=False))
         return
-    print(f"{folder}: {each} items for each of {len(study.sheets)} raters ({', '.join(map(':'.join, study.pairs))}).")
+    pairs = ", ".join(map(":".join, study.pairs))
+    print(f"{folder}: {counted(len(study.sheets), 'rater')}, {counted(each, 'item')} each ({pairs}).")
     print(f"Personal links, and yours as the organiser: {folder / 'links.csv'} (keep it to yourself)")
     print(f"Next: scalegrad study serve {folder}")
 

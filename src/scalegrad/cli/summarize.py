@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.cli.progress import Told, bars, quiet_transformers, read_batch, status
 
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from scalegrad.runs import Run
     from scalegrad.tasks.summarization.recipes import Recipe
 
-app = typer.Typer(help="Summarise: train with MLE, UL or ScaleGrad, evaluate, write summaries.", no_args_is_help=True)
+app = typer.Typer(
+    help="Summarise: train with MLE, UL or ScaleGrad, evaluate, write summaries.\n\n"
+    "Example: scalegrad summarize train runs/tldr --recipe small --limit 200",
+    no_args_is_help=True,
+)
 
 DEFAULT_OBJECTIVES = ["mle", "ul=0.5", "sg=0.8"]  # the paper's choice for summarisation
 
@@ -42,7 +47,10 @@ RecipeName = Annotated[
 Limit = Annotated[
     int | None, typer.Option(help="Use only this many training pairs, and a quarter as many to validate.")
 ]
-Steps = Annotated[int | None, typer.Option(help="Steps of training to write (default: the recipe's).")]
+Steps = Annotated[
+    int | None,
+    typer.Option("--steps", "--max-steps", help="Training steps of the model that writes (default: the recipe's)."),
+]
 Prompt = Annotated[str | None, typer.Option(help="A causal LM's prompt, with {article} where the article goes.")]
 SourceSeen = Annotated[bool, typer.Option("--source-seen", help="Count the article's tokens as seen, too.")]
 Corpus = Annotated[
@@ -50,10 +58,14 @@ Corpus = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Seed of new weights, the order of the data, dropout and sampling.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew where OUT holds runs of other settings.")]
+DecodingSeed = Annotated[int, typer.Option("--seed", help="Seed of sampled summaries.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
-Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Runs, or folders that hold runs.")]
+Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Runs, or folders that hold runs.")]
 Betas = Annotated[
-    list[float] | None, typer.Option("--beta", help="Length normalisation to choose from; one value is taken as is.")
+    list[float] | None,
+    typer.Option(
+        "--beta", help="A length normalisation β to choose from. May be repeated; one alone is taken as it is."
+    ),
 ]
 Strategies = Annotated[
     list[str] | None, typer.Option("--strategy", "-s", help="A further way to decode. May be repeated.")
@@ -140,7 +152,7 @@ def evaluate(
     no_mover: NoMover = False,
     corpus: Corpus = None,
     html: Html = None,
-    seed: Seed = 0,
+    seed: DecodingSeed = 0,
     batch: Batch = "auto",
     device: Device = "auto",
     dtype: Dtype = "auto",
@@ -195,7 +207,7 @@ def summarize(
     min_new_tokens: Least = 0,
     max_new_tokens: Most = 140,
     prompt: Prompt = None,
-    seed: Seed = 0,
+    seed: DecodingSeed = 0,
     batch: Batch = "auto",
     device: Device = "auto",
     dtype: Dtype = "auto",
@@ -253,8 +265,10 @@ def _tell(records: int, good: int, cut: str | None, out: str, as_json: bool) -> 
     if as_json:
         print(json.dumps({"out": out, "articles": records, "summarised": good, "left_out": left, "cut": cut}))
         return
-    told = [f"{good:,} summaries" + ("" if out == "-" else f" in {out}")]
-    told += [f"{left:,} of {records:,} articles could not be read: their lines say why"] if left else []
+    told = [counted(good, "summary", "summaries") + ("" if out == "-" else f" in {out}")]
+    if left:
+        why = "its line says why" if left == 1 else "their lines say why"
+        told.append(f"{left:,} of {counted(records, 'article')} could not be read: {why}")
     print("; ".join(told + ([cut] if cut else [])), file=sys.stderr)
 
 

@@ -31,12 +31,14 @@ from scalegrad.cli.training_options import (
 )
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
-Data = Annotated[list[str], typer.Argument(metavar="DATA…", help="What to train on, as for scalegrad train.")]
+Data = Annotated[list[str], typer.Argument(metavar="DATA", help="What to train on, as for scalegrad train.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the runs, plots and the report go.")]
 Gammas = Annotated[str, typer.Option("--gamma", metavar="LIST", help="Values of ScaleGrad's γ to try, with commas.")]
 Alphas = Annotated[str, typer.Option("--alpha", metavar="LIST", help="Values of unlikelihood's α to try, or none.")]
 Seeds = Annotated[int, typer.Option(help="Runs of each setting, with seeds from --seed on.")]
-Budget = Annotated[str, typer.Option(help="How far above MLE's the perplexity of the recommended γ may lie.")]
+Budget = Annotated[
+    str, typer.Option(help="What the γ to take may cost at most, as a share of MLE's perplexity: 5% or 0.05.")
+]
 CorpusName = Annotated[
     str, typer.Option("--corpus", metavar="NAME", help="What to score on, as for scalegrad evaluate.")
 ]

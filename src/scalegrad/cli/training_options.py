@@ -14,7 +14,7 @@ Model = Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
 Data = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="DATA…",
+        metavar="DATA",
         help="Files (.txt, .jsonl, .csv), folders, hub data sets (NAME:SPLIT), or wikitext-2, which is shipped.",
     ),
 ]
@@ -47,7 +47,10 @@ ValidationSequences = Annotated[
 ]
 Field = Annotated[
     str | None,
-    typer.Option(help="Field of the text in .jsonl, .csv and data sets (default: text …).", rich_help_panel=DATA),
+    typer.Option(
+        help="Field of the text in .jsonl, .csv and data sets (default: continuation, completion or text).",
+        rich_help_panel=DATA,
+    ),
 ]
 PromptField = Annotated[str | None, typer.Option(help="Field of the prompt (default: prompt).", rich_help_panel=DATA)]
 CompletionField = Annotated[

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scalegrad._counts import are, counted
 from scalegrad._extras import need
 from scalegrad.data.readers import opened
 from scalegrad.data.sentences import sentences
@@ -82,7 +83,7 @@ class Problems:
         for kind, count in self.kinds.items():
             more = ", …" if count > _SHOWN else ""
             told.append(f"{count} {kind} ({', '.join(self.places[kind])}{more})")
-        return f"{name}: {self.total} of {records} records are left out: {'; '.join(told)}"
+        return f"{name}: {self.total:,} of {counted(records, 'record')} {are(self.total)} left out: {'; '.join(told)}"
 
 
 def read_records(path: str | Path, summaries: bool = True) -> Iterator[Record]:
@@ -220,7 +221,7 @@ def _from_csv(lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, Any] | s
         if header is None:
             header = row
         elif row and len(row) != len(header):
-            yield rows.line_num, f"{len(row)} columns, not {len(header)}"
+            yield rows.line_num, f"{counted(len(row), 'column')}, not {len(header)}"
         elif row:
             yield rows.line_num, dict(zip(header, row, strict=True))
 

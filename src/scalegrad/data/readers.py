@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+from scalegrad._counts import counted
+
 FORMATS = ("txt", "jsonl", "csv")
 SEPARATORS = ("line", "blank", "file")
 DEFAULT_FIELDS = ("continuation", "completion", "text")  # the first of these that a record has, if no field is named
@@ -209,7 +211,9 @@ def _from_csv(lines: Lines, name: str, field: str | None) -> Iterator[str]:
                 column = row.index(_chosen(row, field, where))
             elif row:
                 if column >= len(row):
-                    raise ValueError(f"{where}: {len(row)} columns; expected more than {column}, as in the header")
+                    raise ValueError(
+                        f"{where}: {counted(len(row), 'column')}; expected more than {column}, as in the header"
+                    )
                 yield row[column]
     except csv.Error as error:
         raise ValueError(f"{name}, line {rows.line_num}: broken CSV ({error})") from None

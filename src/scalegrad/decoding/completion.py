@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._version import __version__
 from scalegrad.decoding.generation import generate
@@ -162,8 +163,8 @@ def _check_lengths(model: Any, prefixes: Sequence[Prefix], new: int) -> None:
     needed = max(longest, new + 1) if model.config.is_encoder_decoder else longest + new
     if limit is not None and needed > limit:
         raise ValueError(
-            f"prefix {number} has {longest} tokens, which with {new} new ones is more than the model's {limit} "
-            "positions; shorten the prefix or ask for fewer new tokens"
+            f"prefix {number} has {counted(longest, 'token')}, which with {counted(new, 'new one')} is more than the "
+            f"model's {limit} positions; shorten the prefix or ask for fewer new tokens"
         )
 
 
@@ -193,8 +194,9 @@ def _next(
             if not out_of_memory(error):
                 raise
             if len(places) == 1:
+                length = counted(len(prefixes[chosen[0]].ids), "token")
                 raise ValueError(
-                    f"batch: out of memory on prefix {chosen[0]} alone ({len(prefixes[chosen[0]].ids)} tokens); "
+                    f"batch: out of memory on prefix {chosen[0]} alone ({length}); "
                     "use fewer beams, fewer new tokens, a shorter prefix or a smaller dtype"
                 ) from None
         else:

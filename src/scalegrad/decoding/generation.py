@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.decoding.beam import BeamSearch
 from scalegrad.decoding.history import History, end_ids
@@ -127,7 +128,9 @@ def generation_arguments(
         rows = history.prompt.shape[0]
         keys = range(rows) if keys is None else keys
         if len(keys) != rows:
-            raise ValueError(f"keys must name each of the {rows} rows once, and there are {len(keys)}")
+            raise ValueError(
+                f"keys must name every row once, not {counted(len(keys), 'key')} for {counted(rows, 'row')}"
+            )
         changes.append(RowNoise(seed, keys, history.start))
     if isinstance(strategy, Beam):
         settings |= {"num_beams": strategy.size, "custom_generate": _beam_search(strategy, tokenizer)}

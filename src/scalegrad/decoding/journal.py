@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from scalegrad._places import same_place
+
 
 class Journal:
     """The file of one run; `order` is the order in which its records are made, as a permutation of 0 … N - 1.
@@ -135,11 +137,13 @@ class Journal:
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"out: {self.meta} is damaged; --overwrite starts anew") from None
         for key in sorted({*before, *self.settings}, key=str):
-            if before.get(key) != self.settings.get(key):
+            old, new = before.get(key), self.settings.get(key)
+            if not (old == new or (key == "model" and same_place(old, new))):  # its weights are compared, too
                 raise ValueError(
-                    f"out: {self.out} was begun with {key} {json.dumps(before.get(key))}, and this run has "
-                    f"{json.dumps(self.settings.get(key))}; choose another file, or --overwrite starts anew"
+                    f"out: {self.out} was begun with {key} {json.dumps(old)}, and this run has {json.dumps(new)}; "
+                    "choose another file, or --overwrite starts anew"
                 )
+        self.settings = before  # as they were first written
 
 
 def _is_record(line: bytes, number: int) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.models import base
 
@@ -38,7 +39,9 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
     _check_vocabulary(tokenizer, name)
     if info["missing_keys"]:
         some = ", ".join(sorted(info["missing_keys"])[:3])
-        raise ValueError(f"model: {name} lacks {len(info['missing_keys'])} weights a language model needs ({some}, …)")
+        raise ValueError(
+            f"model: {name} lacks {counted(len(info['missing_keys']), 'weight')} a language model needs ({some}, …)"
+        )
     if "gguf_file" in options:
         _forget_quantisation(model)
     return model.to(place).eval(), tokenizer

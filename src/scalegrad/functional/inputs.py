@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from scalegrad._counts import counted
 from scalegrad.sets import History
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
@@ -88,7 +89,9 @@ def check_floating(name: str, value: Tensor, at_least: int) -> None:
         kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
         raise ValueError(f"{name} must be a floating-point tensor, not {kind}")
     if value.dim() < at_least:
-        raise ValueError(f"{name} must have at least {at_least} dimensions, not the shape {list(value.shape)}")
+        raise ValueError(
+            f"{name} must have at least {counted(at_least, 'dimension')}, not the shape {list(value.shape)}"
+        )
 
 
 def check_finite(name: str, value: Tensor, kept: Tensor) -> None:
@@ -96,7 +99,9 @@ def check_finite(name: str, value: Tensor, kept: Tensor) -> None:
     bad = value.isnan() & kept[..., None]
     if bool(bad.any()):
         first, *others = bad.nonzero().tolist()
-        raise ValueError(f"{name} is NaN at {first}" + (f" and {len(others)} other places" if others else ""))
+        raise ValueError(
+            f"{name} is NaN at {first}" + (f" and {counted(len(others), 'other place')}" if others else "")
+        )
 
 
 def _check_integers(name: str, value: Tensor | None, device: torch.device, of: str = "targets") -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scalegrad.report.comparison import Comparison, System
 from scalegrad.report.comparison.columns import written
 from scalegrad.report.comparison.sensitivity import mean_rep_l
+from scalegrad.report.comparison.wording import penalty_alone_is_better
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The γ to take, or None, and why, in one sentence with the figures."""
+    """The γ to take, or None, and why, in words with the figures.
+
+    `spoken_of` is the label of the model that the rest of a report speaks of: the one to take, else of all γ tried the
+    nearest to human text.
+    """
 
     gamma: float | None
     sentence: str
+    spoken_of: str
 
 
 def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
@@ -32,38 +38,92 @@ def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
     """
     if not budget >= 0:
         raise ValueError(f"budget must be 0 or more (0.05 is 5% of MLE's perplexity), not {budget!r}")
-    models = comparison.of_kind("trained")
-    base = next((system for system in models if system.family == "mle"), None)
-    tried = [system for system in models if system.family == "sg" and system.strength is not None]
-    if base is None or not tried or comparison.human is None:
-        raise ValueError("a recommendation needs an MLE model, ScaleGrad models and human text to compare")
-    name, values = _repetition([base, *tried, comparison.human])
-    goal, own = values[comparison.human.label], values[base.label]
-    cost = {system.label: system.figures["ppl"] / base.figures["ppl"] - 1 for system in tried}
-    within = [system for system in tried if cost[system.label] <= budget]
+    trials = _Trials.of(comparison)
+    within = [system for system in trials.tried if trials.cost(system) <= budget]
     if not within:
-        cheapest = min(tried, key=lambda system: cost[system.label])
-        return Recommendation(
-            None,
+        cheapest = min(trials.tried, key=trials.cost)
+        why = (
             f"No γ tried costs at most {100 * budget:g}% of MLE's perplexity: the cheapest, γ={cheapest.strength:g}, "
-            f"costs {cost[cheapest.label]:+.1%} ({_ppl(cheapest)} against {_ppl(base)}). Allow more, or try γ nearer "
-            "to 1.",
+            f"costs {trials.cost(cheapest):+.1%} ({_ppl(cheapest)} against {_ppl(trials.base)}). Allow more, or try γ "
+            "nearer to 1."
         )
-    chosen = min(within, key=lambda system: (round(abs(values[system.label] - goal), 4), cost[system.label]))
-    if abs(values[chosen.label] - goal) >= abs(own - goal):
-        return Recommendation(
-            None,
+        return trials.none_taken(why, within)
+    chosen = trials.nearest(within)
+    if not trials.nearer_than_mle(chosen):
+        why = (
             f"Stay with MLE: no γ tried within {100 * budget:g}% of its perplexity comes nearer to human text "
-            f"({name} {_share(goal)}) than MLE itself ({_share(own)}); the nearest, γ={chosen.strength:g}, has "
-            f"{_share(values[chosen.label])}.",
+            f"({trials.name} {_share(trials.goal)}) than MLE itself ({trials.repetition(trials.base)}); the nearest, "
+            f"γ={chosen.strength:g}, has {trials.repetition(chosen)}."
         )
-    return Recommendation(
-        chosen.strength,
-        f"Take γ={chosen.strength:g}: its {name} of {_share(values[chosen.label])} is nearest to human text "
-        f"({_share(goal)}) of the {len(within)} of {len(tried)} γ tried that cost at most "
-        f"{100 * budget:g}% of MLE's perplexity ({_ppl(chosen)} against {_ppl(base)}, {cost[chosen.label]:+.1%}; "
-        f"MLE's own {name}: {_share(own)}).",
-    )
+        return trials.none_taken(why, within)
+    why = f"Take γ={chosen.strength:g}: {trials.reasons(chosen, len(within), budget)}"
+    if penalty_alone_is_better(replace(comparison, chosen=chosen.label)):
+        why += f" MLE decoded with a penalty of γ={chosen.strength:g} does better still, without training for it."
+    return Recommendation(chosen.strength, why, chosen.label)
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """What a recommendation weighs: each model's repetition (`values`, by label; `goal` is people's) and perplexity."""
+
+    base: System
+    tried: list[System]
+    name: str
+    values: dict[str, float]
+    goal: float
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> _Trials:
+        models = comparison.of_kind("trained")
+        base = next((system for system in models if system.family == "mle"), None)
+        tried = [system for system in models if system.family == "sg" and system.strength is not None]
+        if base is None or not tried or comparison.human is None:
+            raise ValueError("a recommendation needs an MLE model, ScaleGrad models and human text to compare")
+        name, values = _repetition([base, *tried, comparison.human])
+        return cls(base, tried, name, values, values[comparison.human.label])
+
+    def cost(self, system: System) -> float:
+        return system.figures["ppl"] / self.base.figures["ppl"] - 1
+
+    def price(self, system: System) -> str:
+        return f"{_ppl(system)} against {_ppl(self.base)}, {self.cost(system):+.1%}"
+
+    def repetition(self, system: System) -> str:
+        return _share(self.values[system.label])
+
+    def distance(self, system: System) -> float:
+        return abs(self.values[system.label] - self.goal)
+
+    def nearest(self, systems: list[System]) -> System:
+        return min(systems, key=lambda system: (round(self.distance(system), 4), self.cost(system)))
+
+    def nearer_than_mle(self, system: System) -> bool:
+        return self.distance(system) < self.distance(self.base)
+
+    def reasons(self, chosen: System, within: int, budget: float) -> str:
+        """Why this γ, of those `within` the budget."""
+        allowed, own = f"{100 * budget:g}% of MLE's perplexity", self.repetition(self.base)
+        if within == 1:
+            alone = f"of the {len(self.tried)} γ tried it alone" if len(self.tried) > 1 else "it"
+            return (
+                f"{alone} costs at most {allowed} ({self.price(chosen)}), and its {self.name} of "
+                f"{self.repetition(chosen)} is nearer to human text ({_share(self.goal)}) than MLE's own ({own})."
+            )
+        return (
+            f"its {self.name} of {self.repetition(chosen)} is nearest to human text ({_share(self.goal)}) of the "
+            f"{within} of {len(self.tried)} γ tried that cost at most {allowed} ({self.price(chosen)}; "
+            f"MLE's own {self.name}: {own})."
+        )
+
+    def none_taken(self, why: str, within: list[System]) -> Recommendation:
+        """The rest of a report speaks of the γ nearest to human text: where it is over the budget, say so here."""
+        best = self.nearest(self.tried)
+        if best not in within and self.nearer_than_mle(best):
+            why += (
+                f" Over the budget, γ={best.strength:g} comes nearest to human text: {self.name} "
+                f"{self.repetition(best)}, perplexity {self.price(best)}."
+            )
+        return Recommendation(None, why, best.label)
 
 
 def read_budget(text: str) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scalegrad._counts import are, counted
 from scalegrad.data.pairs import Pair
 from scalegrad.integrations.objective import Objective
 from scalegrad.metrics import bootstrap, moverscores, paired_bootstrap, permutation_test
@@ -48,9 +49,8 @@ def score_experiment(
     by_id = {pair.id: pair for pair in pairs}
     missing = [name for name in experiment["test"] if name not in by_id]
     if missing:
-        raise ValueError(
-            f"test: {len(missing)} of the {len(experiment['test'])} articles are not there ({missing[0]}, …)"
-        )
+        of = counted(len(experiment["test"]), "article")
+        raise ValueError(f"test: {len(missing):,} of {of} {are(len(missing))} not there ({missing[0]}, …)")
     test = [by_id[name] for name in experiment["test"]]
     systems = _systems(experiment, test, mover, device)
     base = systems.get("MLE")

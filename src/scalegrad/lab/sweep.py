@@ -16,6 +16,7 @@ from scalegrad.report.comparison.terminal import markdown
 from scalegrad.report.figure import save_figure
 from scalegrad.runs import check_writable_folder, write_json, write_text
 from scalegrad.tasks.open_ended.corpora import find_corpus
+from scalegrad.tasks.open_ended.evaluation import check_limits
 from scalegrad.tasks.open_ended.training import TrainConfig
 
 GAMMAS = tuple(round(0.1 * i, 1) for i in range(1, 10))  # the paper's grid, and unlikelihood's two beside it
@@ -46,6 +47,7 @@ class Sweep:
             raise ValueError(f"seeds must be at least 1, not {self.seeds}")
         if self.chunks is not None and self.chunks < 1:
             raise ValueError(f"chunks must be at least 1, not {self.chunks}: the budget is of perplexity")
+        check_limits(self.chunks, self.prefixes, self.new_tokens)
         if not self.gammas:
             raise ValueError("gammas is empty; expected at least one γ in (0, 1]")
         for values in (self.gammas, self.alphas):
@@ -112,10 +114,7 @@ def run_sweep(
     runs = run_jobs(sweep.jobs(), folder, devices=devices, overwrite=overwrite, progress=progress)
     comparison = compare_runs(runs, corpus.name)
     found = recommend(comparison, budget)
-    chosen = next(
-        (s.label for s in comparison.of_kind("trained") if s.family == "sg" and s.strength == found.gamma), ""
-    )
-    return Swept(replace(comparison, chosen=chosen), found)
+    return Swept(replace(comparison, chosen=found.spoken_of), found)
 
 
 def write_results(found: Swept, out: str | Path) -> dict[str, Path]:

@@ -12,7 +12,7 @@ def paired_references(predictions: Sequence[str], references: References) -> lis
     if isinstance(predictions, str) or isinstance(references, str):
         raise ValueError("predictions and references must be lists with an entry a text, not one text")
     if len(predictions) != len(references):
-        raise ValueError(f"there are {len(predictions)} predictions and {len(references)} references: they must match")
+        raise ValueError(f"predictions and references must be as many, not {len(predictions)} and {len(references)}")
     if not len(predictions):
         raise ValueError("predictions must hold at least one text; there is none")
     groups = [[group] if isinstance(group, str) else list(group) for group in references]

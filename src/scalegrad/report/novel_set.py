@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.report.figure import BLUE, GREY, INK, VERMILLION, new_figure
 from scalegrad.sets import History, Seen
@@ -131,7 +132,7 @@ def draw_novel_set(result: NovelSet) -> Figure:
     labels, codes = list(names.values()), [[_code(step, token) for step in steps] for token in names]
     others = result.vocab - len(names)
     if others:
-        labels.append(f"{others:,} other tokens")
+        labels.append(counted(others, "other token"))
         codes.append([NOVEL] * len(steps))
     column = max(0.2, min(0.85, 10 / len(steps)))  # inches
     digits = max(len(f"{size:,}") for step in steps for size in (step.n_seen, step.n_novel))

@@ -2,11 +2,12 @@
 
 from scalegrad.runs.atomic import check_writable_folder, replacing, write_json, write_lines, write_text
 from scalegrad.runs.environment import environment, hardware, versions
-from scalegrad.runs.folder import Run, flat_config
+from scalegrad.runs.folder import Places, Run, flat_config, same_setting
 from scalegrad.runs.lock import only_here
 from scalegrad.runs.samples import samples_name
 
 __all__ = [
+    "Places",
     "Run",
     "check_writable_folder",
     "environment",
@@ -14,6 +15,7 @@ __all__ = [
     "hardware",
     "only_here",
     "replacing",
+    "same_setting",
     "samples_name",
     "versions",
     "write_json",

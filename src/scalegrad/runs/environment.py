@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from scalegrad._counts import counted
 from scalegrad._version import __version__
 
 PACKAGES = ("transformers", "tokenizers", "accelerate", "safetensors", "datasets", "peft", "triton", "numpy")
@@ -57,7 +58,7 @@ def hardware(device: str = "cpu") -> str:
             line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
         ]
         name = models[0] if models else name
-    return f"{name}, {os.cpu_count()} cores"
+    return f"{name}, {counted(os.cpu_count() or 1, 'core')}"
 
 
 def versions(packages: tuple[str, ...]) -> dict[str, str]:

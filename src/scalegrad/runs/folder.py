@@ -15,12 +15,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from scalegrad._places import same_place
 from scalegrad.runs.atomic import check_writable_folder, line, plain, write_json, write_lines
 from scalegrad.runs.environment import environment
+
+# Keys of a flat config under which a file or folder is named, and the names that stand there for something else.
+Places: TypeAlias = Mapping[str, Collection[str]]
 
 
 class Run:
@@ -44,11 +48,14 @@ class Run:
         self.writes = os.environ.get("RANK", "0") == "0"
 
     @classmethod
-    def create(cls, path: str | Path, config: Mapping[str, Any], *, overwrite: bool = False) -> Run:
+    def create(
+        cls, path: str | Path, config: Mapping[str, Any], *, overwrite: bool = False, places: Places | None = None
+    ) -> Run:
         """The run of `config` in `path`: new, or, where the folder holds this very run, to be gone on with.
 
         A folder that holds a run of another config raises ValueError naming the first key that differs, one that
-        holds anything else too; `overwrite` starts anew where a run is (and never deletes what is not one).
+        holds anything else too; `overwrite` starts anew where a run is (and never deletes what is not one). Under a key
+        of `places` another spelling of the same path is no other config; config.json keeps the first.
         """
         run = cls(Path(path), plain(config))
         if not run.writes:
@@ -63,11 +70,12 @@ class Run:
             run._clear()
             starts = None
         elif (run.path / "config.json").exists():
-            run._check_same(cls.open(run.path).config)
+            run._check_same(cls.open(run.path).config, places or {})
         if not run.finished:
             # The mark of a run before all else: a kill after any of these lines leaves a folder to go on in.
             run.save("environment", {"starts": [*(starts or []), environment()]})
-            run.save("config", run.config)
+            if not (run.path / "config.json").exists():
+                run.save("config", run.config)
         for folder in (run.checkpoints, run.path / "samples"):
             check_writable_folder(folder, "the run's folder")
         return run
@@ -133,10 +141,10 @@ class Run:
     def _file(self, name: str) -> Path:
         return self.path / (name if name.endswith((".json", ".jsonl")) else f"{name}.json")
 
-    def _check_same(self, found: Mapping[str, Any]) -> None:
+    def _check_same(self, found: Mapping[str, Any], places: Places) -> None:
         before, now = flat_config(found), flat_config(self.config)
         for key in [*before, *(key for key in now if key not in before)]:
-            if before.get(key) != now.get(key):
+            if not same_setting(key, before.get(key), now.get(key), places):
                 old, new = json.dumps(before.get(key), ensure_ascii=False), json.dumps(now.get(key), ensure_ascii=False)
                 raise ValueError(
                     f"{self.path} holds another run: its {key} is {old}, not {new}; name another folder, or overwrite "
@@ -178,6 +186,15 @@ def flat_config(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in config.items():
         found |= flat_config(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
     return found
+
+
+def same_setting(key: str, one: Any, other: Any, places: Places) -> bool:
+    """Whether two configs say the same under `key` of `flat_config`.
+
+    >>> same_setting("model", "/", "/.", {"model": ["base"]}), same_setting("objective", "/", "/.", {"model": []})
+    (True, False)
+    """
+    return same_place(one, other, places[key]) if key in places else bool(one == other)
 
 
 def _read(path: Path) -> Any:

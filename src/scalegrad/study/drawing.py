@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from scalegrad._counts import counted
 from scalegrad.study.checks import made_checks
 from scalegrad.study.completions import Completions
 from scalegrad.study.design import QUESTION, TITLE, Item, Shown, Study
@@ -51,7 +52,7 @@ def draw_study(
         checks = made_checks(completions, drawn, checks, generator)
     if not 0 <= repeats <= len(items) // 2:
         raise ValueError(
-            f"repeats must lie between 0 and {len(items) // 2}, half of the {len(items)} pairs, not {repeats}"
+            f"repeats must lie between 0 and {len(items) // 2}, half of {counted(len(items), 'pair')}, not {repeats}"
         )
     items += checks
     sheets = {rater: _sheet(items, repeats, generator) for rater in raters}

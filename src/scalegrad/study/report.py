@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._version import __version__
 from scalegrad.study.analysis import Analysis, PairFigures
@@ -38,7 +39,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
         "α",
         "sign test",
     ]
-    pairs = _table(f"{analysis.title} {analysis.answered} of {analysis.asked} answers", columns)
+    pairs = _table(f"{analysis.title} {analysis.answered} of {counted(analysis.asked, 'answer')}", columns)
     for pair in analysis.pairs:
         pairs.add_row(*pair_cells(pair))
     pairs.add_section()
@@ -108,7 +109,7 @@ def position_sentence(analysis: Analysis) -> str:
     if math.isnan(bias.share):
         return "No pair has been rated yet."
     return (
-        f"Position: the text shown first was chosen {bias.first} times of {bias.first + bias.second} "
+        f"Position: the text shown first was chosen {counted(bias.first, 'time')} of {bias.first + bias.second} "
         f"({percent(bias.share)}; without bias a split this uneven has p{p_value(bias.p_value)})."
     )
 
@@ -153,6 +154,7 @@ def report_page(analysis: Analysis) -> str:
 def result_words() -> dict[str, Any]:
     """What the template of results needs besides an analysis."""
     return {
+        "counted": counted,
         "paper": PAPER,
         "pair_cells": pair_cells,
         "paper_cells": paper_cells,

@@ -168,7 +168,7 @@ def test_files(tmp_path, capsys):
     text = '[[claim]]\nid = "less"\nsays = "Less."\nwhere = "section 1"\nexperiment = "wikitext"\nalso = ["demo"]\n'
     (tmp_path / "claims.toml").write_text(text + 'criteria = ["sg.rep_1 < mle.rep_1"]\n')
     write_page([str(tmp_path)])
-    assert capsys.readouterr().out == f"{tmp_path / 'claims.md'}: 1 claims, 1 holds\n"
+    assert capsys.readouterr().out == f"{tmp_path / 'claims.md'}: 1 claim, 1 holds\n"
     made = (tmp_path / "claims.md").read_text()
     here = "holds ([wikitext-big](wikitext-big.json), c)<br>holds ([demo](demo.json), d)"
     assert f"| [less](#less): Less. | section 1 | – | {here} | **holds** |" in made
@@ -184,7 +184,7 @@ def test_results_of_one_s_own(tmp_path, capsys):
     )
     (tmp_path / "own").mkdir()
     write_page([str(tmp_path / "own"), "--claims", str(tmp_path / "claims.toml")])
-    assert capsys.readouterr().out == f"{tmp_path / 'own' / 'claims.md'}: 1 claims, 1 not tested\n"
+    assert capsys.readouterr().out == f"{tmp_path / 'own' / 'claims.md'}: 1 claim, 1 not tested\n"
     assert "[claims.toml](../claims.toml)" in (tmp_path / "own" / "claims.md").read_text()
 
 

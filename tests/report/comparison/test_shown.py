@@ -58,6 +58,15 @@ def test_columns_follow_the_figures():
     assert main_columns([System("x", {"own_figure": 1.0})]) == {"Figures": ["own_figure"]}
 
 
+def test_a_figure_that_nobody_has_makes_no_column():
+    rows = [System(name, {"ppl": ppl, "peak_memory_mib": None}) for name, ppl in (("MLE", 20.0), ("SG", 21.0))]
+    assert "peak MiB" not in markdown(Comparison(rows))
+    rows.append(System("UL", {"ppl": 22.0, "peak_memory_mib": 512.0}))
+    shown = markdown(Comparison(rows))
+    assert "| MLE | **20.00** | – |" in shown
+    assert "| UL | 22.00 | 512 |" in shown  # alone, so not the best of anything
+
+
 def test_tiles(comparison):
     assert [(tile.before, tile.after, tile.beside) for tile in tiles(comparison)] == [
         ("66%", "44%", "human text 32%"),

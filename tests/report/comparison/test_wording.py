@@ -41,7 +41,7 @@ def test_what_the_papers_figures_say(comparison):
     gap, perplexity, twin, seeds = sentences(comparison)
     assert gap == "SG γ=0.2 closes 65% of the gap between MLE and human text."  # (.661 − .443) / (.661 − .325)
     assert perplexity == "Its plain perplexity is 14.20 against 13.24 (+7.3%)."
-    assert "MLE repeats 45 of 100 words at a perplexity of 14.90: training does better here." in twin
+    assert "MLE repeats 45 of 100 words at a perplexity of 14.90: training does better than the penalty." in twin
     assert "apart in Rep-1, more than the deviation of .006." in seeds
     assert "are .218 apart" in seeds
 
@@ -84,6 +84,15 @@ def test_systems_without_repetition_are_ranked_by_their_score():
     rows = [System(name, {"rouge_1": score}) for name, score in (("MLE", 41.87), ("UL", 42.03), ("SG", 42.19))]
     assert headline(Comparison(rows)) == "R-1: SG 42.19, then UL 42.03, MLE 41.87."
     assert headline(Comparison([])) == "Nothing to compare yet"
+    assert headline(Comparison([System("MLE", {"ppl": 20.0}, family="mle")])) == "1 system compared"
+
+
+def test_the_calibrated_perplexity_is_explained():
+    found = models({"ppl": 43.13, "calibrated_ppl": 38.72}, {"ppl": 39.52})
+    assert sentences(found) == [
+        "Its plain perplexity is 43.13 against 39.52 (+9.1%). Its calibrated perplexity, with the probabilities of "
+        "tokens not said before multiplied by γ and all renormalised, as in training, is 38.72."
+    ]
 
 
 def test_a_chosen_model_is_spoken_of(comparison):

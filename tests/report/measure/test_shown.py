@@ -9,6 +9,7 @@ from rich.console import Console
 from scalegrad.report.measure import build_report, measure
 from scalegrad.report.measure.page import page, write_page
 from scalegrad.report.measure.terminal import print_report
+from scalegrad.report.measure.wording import sentences
 
 EVIL = '<script>alert(1)</script> \x1b[31m[bold]"&\u202e ' + "say it again now " * 10
 REPORT = build_report(
@@ -55,6 +56,11 @@ class Tags(HTMLParser):
         if self.tags and self.tags[-1] == "mark":
             self.marked.append(data)
             self.tags.append("")
+
+
+def test_one_word_of_a_hundred_is_said_in_the_singular():
+    (said,) = sentences(build_report([measure([" ".join([*map(str, range(99)), "0"])] * 3, "x")]))
+    assert "of 100 words 1 was said before" in said
 
 
 def test_page_is_whole_escaped_and_alone():

@@ -157,3 +157,10 @@ def test_numpy_stays_quiet_on_short_texts():
         report = build_report([measure(["a", "b b", ""], "x")])
     assert math.isnan(report.rows[0].figures["rep_1"].mean)
     assert "x: 3 texts of three word tokens or fewer are left out of Rep-n." in report.notes
+
+
+def test_one_text_is_said_in_the_singular():
+    notes = build_report([measure(["a"], "x"), measure(["b b", "c"], "y")]).notes
+    assert "x: 1 text of three word tokens or fewer is left out of Rep-n." in notes
+    assert "y and x have 2 and 1 text: they cannot be compared text by text." in notes
+    assert build_report([measure(["a"], "x")]).rows[-1].name == "human (1 word)"

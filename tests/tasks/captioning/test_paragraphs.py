@@ -58,7 +58,7 @@ def test_published_sizes_are_checked():
     assert sum(VISUAL_GENOME_SIZES.values()) == 19_551
     with pytest.raises(ValueError, match="the test split has 2,488 images, and the published one 2,489"):
         check_sizes({**whole, "test": whole["test"][:-1]})
-    with pytest.raises(ValueError, match=r"the train and val splits share 1 images \(20000\)"):
+    with pytest.raises(ValueError, match=r"the train and val splits share 1 image \(20000\)"):
         check_sizes({**whole, "train": [*whole["train"][1:], *whole["val"][:1]]})
 
 

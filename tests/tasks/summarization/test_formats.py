@@ -52,7 +52,7 @@ def test_a_longer_article_is_cut_ends_and_is_counted(tokenizer, room, text, posi
     assert read["sentence_positions"] == positions
     assert len(read["token_type_ids"]) == len(read["input_ids"])
     told = form.cuts.sentence({"articles": room})
-    assert told == (None if room == 18 else f"1 of 1 articles are longer than {room} tokens and cut there")
+    assert told == (None if room == 18 else f"1 of 1 article is longer than {room} tokens and cut there")
 
 
 def test_bertsum_target_and_back(tokenizer):
@@ -67,7 +67,7 @@ def test_a_longer_summary_is_cut_and_has_no_end(tokenizer):
     form = BertSumFormat(tokenizer, target_tokens=4)
     assert form.target("the cat sat on") == ids(tokenizer, "the cat sat on")
     assert form.target("the cat sat") == ids(tokenizer, "the cat sat [SEP]")
-    assert form.cuts.sentence({"summaries": 4}) == "1 of 2 summaries are longer than 4 tokens and cut there"
+    assert form.cuts.sentence({"summaries": 4}) == "1 of 2 summaries is longer than 4 tokens and cut there"
 
 
 def test_causal_prompt_is_masked_and_only_the_article_is_cut():

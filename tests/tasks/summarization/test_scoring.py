@@ -67,7 +67,7 @@ def test_the_references_row():
 
 
 def test_as_many_summaries_as_articles():
-    with pytest.raises(ValueError, match="there are 1 summaries and 2 articles"):
+    with pytest.raises(ValueError, match="summaries and articles must be as many, not 1 and 2"):
         per_text(["a"], PAIRS, mover=False)
 
 

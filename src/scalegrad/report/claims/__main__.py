@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from scalegrad._counts import counted
 from scalegrad.report.claims import illustrations, judge_all, page, read_claims, read_results
 from scalegrad.runs.atomic import write_text
 
@@ -28,7 +29,10 @@ def main(argv: list[str] | None = None) -> None:
         print(f"scalegrad.report.claims: {mistake}", file=sys.stderr)
         sys.exit(2)
     counts = Counter(verdict.word for verdict in verdicts)
-    print(f"{folder / 'claims.md'}: {len(verdicts)} claims, " + ", ".join(f"{n} {word}" for word, n in counts.items()))
+    print(
+        f"{folder / 'claims.md'}: {counted(len(verdicts), 'claim')}, "
+        + ", ".join(f"{n} {word}" for word, n in counts.items())
+    )
 
 
 if __name__ == "__main__":

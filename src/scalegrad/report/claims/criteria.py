@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from scalegrad._counts import counted
 from scalegrad.report.claims.table import Absent, FigureTable
 from scalegrad.report.comparison.curve import where
 
@@ -143,7 +144,7 @@ class Reader:
         points = [(self._figure(label, given), self._figure(label, wanted)) for label in curve]
         found = where(points, at, on=0)
         if found is None:
-            raise Absent(f"no point of {family.upper()}'s curve ({len(points)} points) has {given} {at:.4g}")
+            raise Absent(f"no point of {family.upper()}'s curve ({counted(len(points), 'point')}) has {given} {at:.4g}")
         return found
 
     def _label(self, name: str) -> str:

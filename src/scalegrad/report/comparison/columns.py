@@ -27,7 +27,10 @@ _REP_L = "share of predictions that are among the previous {} tokens"
 COLUMNS: dict[str, Column] = {
     "ppl": Column("ppl", "perplexity, exp of the mean plain NLL a token", "number", "low"),
     "calibrated_ppl": Column(
-        "calibrated ppl", "perplexity of p̃, which ScaleGrad fits to the data: a true perplexity", "number", "low"
+        "calibrated ppl",
+        "perplexity with the probabilities of tokens not said before times γ and all renormalised, as in training",
+        "number",
+        "low",
     ),
     "uniq": Column("uniq", "distinct tokens among the predictions", "count", "human"),
     "rep_16": Column("Rep/16", _REP_L.format(16), "share", "human"),
@@ -107,7 +110,7 @@ def further_columns(systems: Sequence[System]) -> list[str]:
 
 def _present(systems: Sequence[System]) -> list[str]:
     models = [system for system in systems if system.kind in ("trained", "decoded")] or systems
-    return list(dict.fromkeys(name for system in models for name in system.figures))
+    return list(dict.fromkeys(name for s in models for name, value in s.figures.items() if value is not None))
 
 
 def written(name: str, value: float | None) -> str:
@@ -156,7 +159,9 @@ def best(systems: Sequence[System], name: str, human: System | None) -> set[int]
     None where there is one model alone, where all have the same, or where no value is better than another.
     """
     models = [
-        at for at, system in enumerate(systems) if system.kind in ("trained", "decoded") and name in system.figures
+        at
+        for at, system in enumerate(systems)
+        if system.kind in ("trained", "decoded") and system.figures.get(name) is not None
     ]
     if len(models) < 2 or not column(name).better:
         return set()

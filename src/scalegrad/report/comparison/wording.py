@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scalegrad._counts import counted
 from scalegrad.report.comparison.columns import column, main_columns, written
 from scalegrad.report.comparison.systems import Comparison, System
 
@@ -25,7 +26,7 @@ def headline(comparison: Comparison) -> str:
         text = f"Of 100 words, {first.label} repeats {_percent(first, 'rep_1')}"
         text += "".join(f" and {other.label} {_percent(other, 'rep_1')}" for other in others) + "."
         return text + (f" People repeat {_percent(human, 'rep_1')}." if human and "rep_1" in human.figures else "")
-    return _best_sentence(comparison) or f"{len(comparison.of_kind('trained'))} systems compared"
+    return _best_sentence(comparison) or f"{counted(len(comparison.of_kind('trained')), 'system')} compared"
 
 
 def sentences(comparison: Comparison) -> list[str]:
@@ -63,8 +64,18 @@ def _perplexity(favourite: System, base: System) -> str:
     text = f"Its plain perplexity is {written('ppl', here)} against {written('ppl', there)} ({here / there - 1:+.1%})"
     if "calibrated_ppl" in favourite.figures:
         calibrated = favourite.figures["calibrated_ppl"]
-        text += f"; calibrated, as the objective means its probabilities, {written('ppl', calibrated)}"
+        how = "with the probabilities of tokens not said before multiplied by γ and all renormalised, as in training"
+        text += f". Its calibrated perplexity, {how}, is {written('ppl', calibrated)}"
     return text + "."
+
+
+def penalty_alone_is_better(comparison: Comparison) -> bool:
+    """Does the baseline decoded with the favourite's γ do better than the favourite, as the sentences judge it?"""
+    twin, favourite = comparison.twin, comparison.favourite
+    if twin is None or favourite is None or "rep_1" not in twin.figures or "rep_1" not in favourite.figures:
+        return False
+    text, perplexity = _gains(favourite, twin, comparison.human)
+    return text <= 0 and (perplexity or 0) <= 0 and (text, perplexity or 0) != (0, 0)
 
 
 def _twin(comparison: Comparison) -> str:
@@ -75,29 +86,48 @@ def _twin(comparison: Comparison) -> str:
     base = comparison.baseline.label if comparison.baseline else "the baseline"
     how = f"with a penalty of γ={twin.strength:g} on what was said"
     text = f"Not trained for it but merely decoded {how}, {base} repeats {_percent(twin, 'rep_1')} of 100 words{at}"
-    return f"{text}: {_verdict(favourite, twin, comparison.human)}."
+    return f"{text}: {_verdict(favourite, twin, comparison.human)}{_than_both(comparison)}."
 
 
 def _verdict(favourite: System, twin: System, human: System | None) -> str:
     """Does training beat the penalty? Nearer to human Rep-1 (lower, without human text) and lower perplexity decide."""
+    text, perplexity = _gains(favourite, twin, human)
+    if perplexity is None:
+        words = {1: "further from human text than the trained model", 0: "as near to human text as the trained model"}
+        return words.get(text, "nearer to human text than the trained model")
+    if text == perplexity == 0:
+        return "training and the penalty come to the same"
+    if text >= 0 and perplexity >= 0:
+        return "training does better than the penalty"
+    if text <= 0 and perplexity <= 0:
+        return "the penalty alone does better than training"
+    if text > 0:
+        return "training comes nearer to human text, the penalty keeps the lower perplexity"
+    return "the penalty comes nearer to human text, training keeps the lower perplexity"
+
+
+def _gains(favourite: System, twin: System, human: System | None) -> tuple[int, int | None]:
+    """What training gains over the penalty, as signs: nearness to human text, and perplexity where both have one."""
     goal = human.figures.get("rep_1", 0.0) if human else 0.0
     margin = max(_SHARE, favourite.deviations.get("rep_1", 0.0), twin.deviations.get("rep_1", 0.0))
     text = _sign(abs(twin.figures["rep_1"] - goal) - abs(favourite.figures["rep_1"] - goal), margin)
     if "ppl" not in twin.figures or "ppl" not in favourite.figures:
-        words = {1: "further from human text than the trained model", 0: "as near to human text as the trained model"}
-        return words.get(text, "nearer to human text than the trained model")
+        return text, None
     here, there = favourite.figures["ppl"], twin.figures["ppl"]
     spread = max(favourite.deviations.get("ppl", 0.0), twin.deviations.get("ppl", 0.0))
-    perplexity = _sign(there - here, max(_PERPLEXITY * here, spread))
-    if text == perplexity == 0:
-        return "training and the penalty come to the same here"
-    if text >= 0 and perplexity >= 0:
-        return "training does better here"
-    if text <= 0 and perplexity <= 0:
-        return "the penalty alone does better here"
-    if text > 0:
-        return "training comes nearer to human text, the penalty keeps the lower perplexity"
-    return "the penalty comes nearer to human text, training keeps the lower perplexity"
+    return text, _sign(there - here, max(_PERPLEXITY * here, spread))
+
+
+def _than_both(comparison: Comparison) -> str:
+    """The better of two ways to change a model may still be worse than not to change it."""
+    base, human = comparison.baseline, comparison.human
+    changed = [system for system in (comparison.favourite, comparison.twin) if system]
+    if base is None or human is None or any("rep_1" not in system.figures for system in (base, human)):
+        return ""
+    goal = human.figures["rep_1"]
+    if any(abs(system.figures["rep_1"] - goal) <= abs(base.figures["rep_1"] - goal) for system in changed):
+        return ""
+    return f"; plain {base.label} is nearer to human text than both"
 
 
 def _seeds(favourite: System, base: System) -> str:

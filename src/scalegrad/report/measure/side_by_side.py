@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scalegrad._counts import are, counted
 from scalegrad.metrics import repetition
 from scalegrad.metrics.significance import bootstrap, paired_bootstrap, permutation_test
 from scalegrad.report.measure.grouped_values import GroupedValues
@@ -108,7 +109,7 @@ def embedded_human_rows(systems: Sequence[Measurement]) -> list[Row]:
             continue  # longer than the corpus; the notes say so
         wanted = min(system.texts for system in alike)
         uniq_w = int(repetition(_spread(blocks, wanted))["uniq_w"]) if wanted <= len(blocks) else None
-        name = f"human ({length:,} words{', WikiText form' if wikitext_form else ''})"
+        name = f"human ({counted(length, 'word')}{', WikiText form' if wikitext_form else ''})"
         rows.append(_row(measure(_spread(blocks, _ENOUGH), name, worst=0), human=True, uniq_w=(uniq_w, wanted)))
     return rows
 
@@ -175,7 +176,7 @@ def _notes(systems: Sequence[Measurement], rows: Sequence[Row]) -> list[str]:
         notes.append("Rep-n counts words: texts of so few words, or in a script without spaces, it says little about.")
     for system in systems[1:]:
         if system.texts != systems[0].texts:
-            counts = f"{system.texts:,} and {systems[0].texts:,} texts"
+            counts = f"{system.texts:,} and {counted(systems[0].texts, 'text')}"
             notes.append(f"{system.name} and {systems[0].name} have {counts}: they cannot be compared text by text.")
     notes += _notes_on_human_text([row for row in rows if row.human], lengths.values())
     if len({row.uniq_w_texts for row in rows}) > 1:
@@ -183,7 +184,9 @@ def _notes(systems: Sequence[Measurement], rows: Sequence[Row]) -> list[str]:
     for system in systems:
         if system.scored < system.texts:
             short = system.texts - system.scored
-            notes.append(f"{system.name}: {short:,} texts of three word tokens or fewer are left out of Rep-n.")
+            notes.append(
+                f"{system.name}: {counted(short, 'text')} of three word tokens or fewer {are(short)} left out of Rep-n."
+            )
         if system.values.group_size > 1:
             size = system.values.group_size
             notes.append(f"{system.name} is long: its intervals resample groups of {size} neighbouring texts.")
@@ -196,11 +199,17 @@ def _notes_on_human_text(human: Sequence[Row], lengths: Collection[int]) -> list
     notes = []
     for row in human:
         if not any(abs(row.median_words - length) <= 0.1 * length for length in lengths):
-            notes.append(f"{row.name} has {row.median_words:,} words a text (median): another length than the systems.")
+            notes.append(
+                f"{row.name} has {counted(row.median_words, 'word')} a text (median): another length than the systems."
+            )
         if row.uniq_w is None:
-            notes.append(f"{row.name} has no uniq-w: the embedded corpus has fewer than {row.uniq_w_texts:,} texts.")
+            notes.append(
+                f"{row.name} has no uniq-w: the embedded corpus has fewer than {counted(row.uniq_w_texts, 'text')}."
+            )
         elif row.uniq_w_texts != row.texts:
-            notes.append(f"uniq-w of human text is counted on {row.uniq_w_texts:,} texts, as many as the systems have.")
+            notes.append(
+                f"uniq-w of human text is counted on {counted(row.uniq_w_texts, 'text')}, as many as the systems have."
+            )
     return list(dict.fromkeys(notes))  # rows of several lengths say the same once
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scalegrad._counts import counted
 from scalegrad.report.measure.measurement import Quote
 from scalegrad.report.measure.side_by_side import MeasureReport
 
@@ -39,7 +40,7 @@ def describe(quote: Quote) -> str:
     if not quote.loop:
         return f"no loop; Rep-1 {number('rep_1', quote.rep_1)}"
     times = f"{quote.repeats:.1f}".removesuffix(".0")
-    cycle = f"{quote.cycle_words:,} word{'s' if quote.cycle_words > 1 else ''}"
+    cycle = counted(quote.cycle_words, "word")
     return f"{quote.loop_words:,} of its {quote.words:,} words are a loop: {cycle}, said {times} times"
 
 
@@ -106,7 +107,8 @@ def sentences(report: MeasureReport) -> list[str]:
         if row.human or not row.scored:
             continue
         sentence = f"{row.name}: {row.figures['stuck'].mean:.0%} of the texts end stuck in a loop"
-        again = f"of 100 words {100 * row.figures['rep_1'].mean:.0f} were said before in the same text"
+        share = f"{100 * row.figures['rep_1'].mean:.0f}"
+        again = f"of 100 words {share} {'was' if share == '1' else 'were'} said before in the same text"
         if near := report.human_row(row):
             sentence += f" (human text: {near.figures['stuck'].mean:.0%})"
             again += f" (human text: {100 * near.figures['rep_1'].mean:.0f})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._version import __version__
 from scalegrad.report.comparison.spans import pieces
@@ -23,7 +24,7 @@ def page(sheet: Sheet, articles: int = ARTICLES) -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters["printable"] = printable
-    environment.globals.update(written=written, pieces=pieces)
+    environment.globals.update(written=written, pieces=pieces, counted=counted)
     source = files("scalegrad.report.summaries").joinpath("page.html.j2").read_text(encoding="utf-8")
     html: str = environment.from_string(source).render(
         sheet=sheet, columns=COLUMNS, shown=_spread(sheet, articles), version=__version__

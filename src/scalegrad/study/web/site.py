@@ -10,6 +10,7 @@ import jinja2
 from fastapi import Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from scalegrad._counts import are, counted
 from scalegrad._version import __version__
 from scalegrad.study.access import COOKIE_SECONDS, ORGANISER, Secrets
 from scalegrad.study.answers import Answers
@@ -37,6 +38,7 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     templates.filters.update(readable=readable, last_words=last_words)
+    templates.globals.update(counted=counted, are=are)
     return templates
 
 
@@ -76,7 +78,7 @@ class Site:
             raise Refused(
                 429,
                 "Too many wrong links",
-                f"Please try your personal link again in {wait} seconds.",
+                f"Please try your personal link again in {counted(wait, 'second')}.",
                 {"Retry-After": str(wait)},
             )
         who = self.secrets.who(token)

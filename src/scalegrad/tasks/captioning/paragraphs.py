@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scalegrad._counts import counted
 from scalegrad.tasks.captioning.problems import Problems
 
 # The published splits of the paragraph corpus (Krause et al. 2017): so many images each.
@@ -68,12 +69,14 @@ def check_sizes(splits: dict[str, Iterable[Captioned]], expected: dict[str, int]
 
     >>> check_sizes({"val": [Captioned("7", "7.jpg", "a dog.")]})
     Traceback (most recent call last):
-    ValueError: the val split has 1 images, and the published one 2,487
+    ValueError: the val split has 1 image, and the published one 2,487
     """
     ids = {name: {item.image_id for item in items} for name, items in splits.items()}
     for name, there in ids.items():
         if name in expected and len(there) != expected[name]:
-            raise ValueError(f"the {name} split has {len(there):,} images, and the published one {expected[name]:,}")
+            raise ValueError(
+                f"the {name} split has {counted(len(there), 'image')}, and the published one {expected[name]:,}"
+            )
     check_disjoint(ids)
 
 
@@ -82,14 +85,14 @@ def check_disjoint(ids: dict[str, set[str]]) -> None:
 
     >>> check_disjoint({"train": {"1", "2"}, "test": {"2"}})
     Traceback (most recent call last):
-    ValueError: the train and test splits share 1 images (2)
+    ValueError: the train and test splits share 1 image (2)
     """
     names = list(ids)
     for place, first in enumerate(names):
         for second in names[place + 1 :]:
             if both := ids[first] & ids[second]:
                 some = ", ".join(sorted(both)[:3])
-                raise ValueError(f"the {first} and {second} splits share {len(both):,} images ({some})")
+                raise ValueError(f"the {first} and {second} splits share {counted(len(both), 'image')} ({some})")
 
 
 def file_hash(path: Path) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 
 PAD, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
@@ -48,7 +49,7 @@ def build_tokenizer(paragraphs: Iterable[str], more_than: int = 4) -> Any:
     counts = Counter(word for text in paragraphs for word in paragraph_words(text))
     kept = sorted((word for word, count in counts.items() if count > more_than), key=lambda word: (-counts[word], word))
     if not kept:
-        raise ValueError(f"paragraphs hold no word more than {more_than} times: nothing to learn from")
+        raise ValueError(f"paragraphs hold no word more than {counted(more_than, 'time')}: nothing to learn from")
     tokenizers = need("tokenizers", extra="caption")
     numbers = {word: number for number, word in enumerate((*SPECIAL, *kept))}
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel(numbers, unk_token=UNKNOWN))

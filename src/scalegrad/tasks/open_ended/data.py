@@ -21,6 +21,7 @@ Ids: TypeAlias = NDArray[np.int32]
 Whole: TypeAlias = NDArray[np.int64]
 Pair: TypeAlias = tuple[str, str]  # a prompt and its completion
 
+EMBEDDED = ("wikitext-2", "wikitext-2:prose", "wikitext-103:valid", "wikitext-103:test")
 SOURCES = (
     "wikitext-2, wikitext-2:prose, wikitext-103:valid, a file, a folder, "
     "or a hub data set: NAME, NAME:SPLIT, NAME:CONFIG:SPLIT"

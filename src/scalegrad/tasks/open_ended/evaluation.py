@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scalegrad._counts import counted
 from scalegrad.data import (
     completion_blocks,
     encode_corpus,
@@ -158,9 +159,11 @@ def cut_corpus(
     all_chunks, all_prefixes = language_modelling_chunks(ids, targets), completion_blocks(ids, PREFIX_TOKENS)
     chosen, starts = spread(all_chunks, chunks), spread(all_prefixes, prefixes)
     if chunks != 0 and not len(chosen):
-        raise ValueError(f"corpus: {corpus.name} has {len(ids):,} tokens, fewer than one chunk of {targets + 1:,}")
+        raise ValueError(
+            f"corpus: {corpus.name} has {counted(len(ids), 'token')}, fewer than one chunk of {targets + 1:,}"
+        )
     if prefixes != 0 and not len(starts):
-        raise ValueError(f"corpus: {corpus.name} has {len(ids):,} tokens; prefixes are cut from chunks of 301")
+        raise ValueError(f"corpus: {corpus.name} has {counted(len(ids), 'token')}; prefixes are cut from chunks of 301")
     protocol = {
         "chunk_targets": targets,
         "chunks": len(chosen),
@@ -222,18 +225,27 @@ def notes(protocol: dict[str, Any]) -> list[str]:
                 "grows with their number, so it compares only with rows of as many."
             )
     if protocol["prefixes"] and protocol["new_tokens"] != NEW_TOKENS:
-        said.append(f"Texts have {protocol['new_tokens']} tokens, not {NEW_TOKENS}: Rep-n grows with length.")
+        said.append(
+            f"Texts have {counted(protocol['new_tokens'], 'token')}, not {NEW_TOKENS}: Rep-n grows with length."
+        )
     return said
+
+
+def check_limits(chunks: int | None, prefixes: int | None, new_tokens: int) -> None:
+    """Refuse limits that `evaluate` would refuse: known before any model is trained."""
+    for what, number in (("chunks", chunks), ("prefixes", prefixes)):
+        if number is not None and number < 0:
+            raise ValueError(f"{what} is {number}; expected 1 or more, or 0 to leave its columns out")
+    if new_tokens < 1 or 300 % new_tokens:
+        raise ValueError(
+            f"new_tokens is {new_tokens}; expected a divisor of 300, such as 50 or 100, as human text is cut so"
+        )
 
 
 def _check(model: Any, chunks: int | None, prefixes: int | None, new: int, strategies: Sequence[Strategy]) -> None:
     if model.config.is_encoder_decoder:
         raise ValueError("model is an encoder-decoder; the open-ended columns are for causal language models")
-    for what, number in (("chunks", chunks), ("prefixes", prefixes)):
-        if number is not None and number < 0:
-            raise ValueError(f"{what} is {number}; expected 1 or more, or 0 to leave its columns out")
-    if new < 1 or 300 % new:
-        raise ValueError(f"new_tokens is {new}; expected a divisor of 300, such as 50 or 100, as human text is cut so")
+    check_limits(chunks, prefixes, new)
     if chunks == 0 and (prefixes == 0 or not strategies):
         raise ValueError("chunks and prefixes are both left out: nothing to evaluate")
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)

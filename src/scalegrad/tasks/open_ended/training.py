@@ -10,20 +10,29 @@ from typing import Any
 
 import torch
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.data import gpt2_tokenizer
 from scalegrad.decoding import load, load_tokenizer
 from scalegrad.decoding.completion import weights_checksum
 from scalegrad.integrations.objective import Objective
-from scalegrad.runs import Run, check_writable_folder, flat_config
+from scalegrad.models import base
+from scalegrad.runs import Places, Run, check_writable_folder, flat_config, same_setting
 from scalegrad.runs.atomic import plain
-from scalegrad.tasks.open_ended.data import Examples, Fields, hold_out, read_examples
+from scalegrad.tasks.open_ended.data import EMBEDDED, Examples, Fields, hold_out, read_examples
 from scalegrad.tasks.training import Fitted, Settings, fit
 
 GPT2_BPE = "gpt2-bpe"  # the embedded tokenizer, for a model from scratch
 # Layers, width and heads of GPT-2-shaped models: tiny has 0.8 million parameters beside its embeddings, small is
 # GPT-2 itself, medium the one of the paper.
 PRESETS = {"tiny": (4, 128, 4), "small": (12, 768, 12), "medium": (24, 1024, 16)}
+# Where a run's config.json may name a file or folder, and the names that mean none.
+PLACES: Places = {
+    "model": (base.NAME, GPT2_BPE),
+    "init": tuple(PRESETS),
+    "data.train.sources": EMBEDDED,
+    "data.validation.source": (*EMBEDDED, "held out"),
+}
 
 
 @dataclass(frozen=True)
@@ -87,8 +96,8 @@ def train(config: TrainConfig, out: str | Path, *, overwrite: bool = False, call
     model = _model(config, tokenizer)
     limit = getattr(model.config, "max_position_embeddings", None)
     if limit is not None and config.length > limit:
-        raise ValueError(f"length is {config.length}, more than the model's {limit} positions")
-    run = Run.create(out, _record(config, model, training, validation), overwrite=overwrite)
+        raise ValueError(f"length is {config.length}, more than the model's {counted(limit, 'position')}")
+    run = Run.create(out, _record(config, model, training, validation), overwrite=overwrite, places=PLACES)
     if config.lora is not None:
         torch.manual_seed(config.settings.seed)
         model = config.lora.around(model)
@@ -167,7 +176,11 @@ def find_finished(config: TrainConfig, out: str | Path, *, elsewhere: bool = Fal
     told, asked = flat_config(run.config), flat_config(plain(_asked(config)))
     model = Path(str(told.get("model")))
     moved = (elsewhere or not model.exists()) and model.name == Path(asked["model"]).name
-    same = all(key in told and told[key] == value for key, value in asked.items() if not (key == "model" and moved))
+    same = all(
+        key in told and same_setting(key, told[key], value, PLACES)
+        for key, value in asked.items()
+        if not (key == "model" and moved)
+    )
     return run if same else None
 
 

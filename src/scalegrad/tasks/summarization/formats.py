@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from scalegrad._counts import are, counted
 from scalegrad.data.pairs import Pair
 
 IGNORED = -100
@@ -23,6 +24,7 @@ TARGET_TOKENS = 140  # the original cuts a summary there
 Example = dict[str, list[int]]
 
 _FILL = {"attention_mask": 0, "token_type_ids": 0, "labels": IGNORED, "sentence_positions": -1}
+_ONE = {"articles": "article", "summaries": "summary"}  # what is counted, and one of it
 
 
 @dataclass
@@ -39,7 +41,8 @@ class Cuts:
     def sentence(self, limits: dict[str, int]) -> str | None:
         """What was cut, in words; None where nothing was."""
         told = [
-            f"{self.cut[what]:,} of {self.texts[what]:,} {what} are longer than {limits[what]:,} tokens and cut there"
+            f"{self.cut[what]:,} of {counted(self.texts[what], _ONE[what], what)} {are(self.cut[what])} longer than "
+            f"{counted(limits[what], 'token')} and cut there"
             for what in limits
             if self.cut[what]
         ]

@@ -43,7 +43,7 @@ def per_text(
 ) -> dict[str, Floats]:
     """The figures of each summary, [texts] each; NaN where a text is too short for one."""
     if len(summaries) != len(pairs):
-        raise ValueError(f"there are {len(summaries)} summaries and {len(pairs)} articles: they must match")
+        raise ValueError(f"summaries and articles must be as many, not {len(summaries)} and {len(pairs)}")
     references = [list(pair.references) for pair in pairs]
     values = {name: 100 * column for name, column in rouge(summaries, pairs).items()}
     if mover:

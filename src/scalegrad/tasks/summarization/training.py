@@ -17,9 +17,10 @@ import torch
 
 from scalegrad.data.pairs import Pair
 from scalegrad.integrations.objective import Objective
-from scalegrad.runs import Run
+from scalegrad.models import base
+from scalegrad.runs import Places, Run
 from scalegrad.tasks.summarization.batching import token_batches
-from scalegrad.tasks.summarization.corpora import load_split
+from scalegrad.tasks.summarization.corpora import DEFAULT, load_split
 from scalegrad.tasks.summarization.formats import BertSumFormat, Collate, Example, Format, format_for
 from scalegrad.tasks.summarization.models import is_bert, load_summarizer
 from scalegrad.tasks.summarization.noam import two_adams
@@ -75,7 +76,7 @@ def train(
     fitted = []
     for objective in chosen:
         about = {**data.about, "objective": str(objective), "prompt": task.prompt, "source_seen": task.source_seen}
-        run = Run.create(out / folder_name(objective), about, overwrite=overwrite)
+        run = Run.create(out / folder_name(objective), about, overwrite=overwrite, places=_places())
         fitted.append(writer.fit(objective, run, callbacks(str(objective))))
     return fitted
 
@@ -121,6 +122,13 @@ class _Data:
         return _Data(training, validation, about)
 
 
+def _places() -> Places:
+    """Where a run's config.json may name a file or folder, and the names that mean none."""
+    from scalegrad.models.bertsum import DEFAULT_ENCODER
+
+    return {"model": (DEFAULT_ENCODER, base.NAME), "data.name": (DEFAULT,)}
+
+
 def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequence[Any]) -> str:
     """Stage 1; the folder of its model."""
     from scalegrad.models.bertsum import SentenceSelector, load_bert, load_bert_tokenizer
@@ -128,7 +136,7 @@ def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequ
     settings = task.recipe.selector
     if settings is None:
         raise ValueError("recipe: it has no settings for stage 1")
-    run = Run.create(out / "selector", {**data.about, "stage": "selector"}, overwrite=overwrite)
+    run = Run.create(out / "selector", {**data.about, "stage": "selector"}, overwrite=overwrite, places=_places())
     if not run.finished:
         torch.manual_seed(settings.seed)
         tokenizer, bert = load_bert_tokenizer(task.model), load_bert(task.model)

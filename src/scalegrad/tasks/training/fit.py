@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import pickle
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from scalegrad.decoding.memory import out_of_memory
 from scalegrad.integrations import hf
 from scalegrad.integrations.objective import Objective
 from scalegrad.runs import Run
+from scalegrad.runs.process_memory import forget_peak, give_back_memory, peak_bytes
 from scalegrad.tasks.training import checkpoints
 from scalegrad.tasks.training.batches import BatchSampler, TrainingBatches, batches_in_epoch, shuffled
 from scalegrad.tasks.training.collate import Pad
@@ -41,7 +41,7 @@ class Fitted:
     validation_nll: float | None  # plain, of the selected step
     validation_ppl: float | None
     seconds: float
-    peak_memory_mib: float
+    peak_memory_mib: float | None  # of the GPU, else of the process; None where the system does not tell
     parallelism: str  # "NO" for one process; "MULTI_GPU", "FSDP", "DEEPSPEED", … as Accelerate calls it
 
 
@@ -92,8 +92,7 @@ def fit(
     need("accelerate", extra="train").PartialState().wait_for_everyone()  # before anyone looks at the run's files
     if run.finished:
         return _finished(model, run)
-    if torch.cuda.is_available():
-        torch.cuda.reset_peak_memory_stats()  # a process may have done other work before
+    peak_known = _forget_peak()  # a process may have done other work before
     loss = None if objective is None else objective.loss(**(loss_options or {}))
     if loss is not None:
         hf.attach(model, loss, prompt=prompt)
@@ -114,7 +113,7 @@ def fit(
     )
     with _without_bars():
         _train(trainer, run, settings)
-        return _finish(trainer, tokenizer, run)
+        return _finish(trainer, tokenizer, run, peak_known)
 
 
 def _new_trainer(**options: Any) -> RunTrainer:
@@ -232,7 +231,7 @@ def _memory_sentence(trainer: RunTrainer, settings: Settings) -> str:
     return f"out of memory at step {step}: {advice}{further}"
 
 
-def _finish(trainer: RunTrainer, tokenizer: Any, run: Run) -> Fitted:
+def _finish(trainer: RunTrainer, tokenizer: Any, run: Run, peak_known: bool) -> Fitted:
     """Select, save, and say that the run is finished, in this order."""
     step = trainer.select()
     model = save_model(trainer, tokenizer, run, step)
@@ -243,7 +242,7 @@ def _finish(trainer: RunTrainer, tokenizer: Any, run: Run) -> Fitted:
         "validation_nll": nll,
         "validation_ppl": None if nll is None else math.exp(min(nll, 700)),
         "seconds": round(trainer.seconds, 3),
-        "peak_memory_mib": _peak_memory(),
+        "peak_memory_mib": _peak_memory() if peak_known else None,
         "parallelism": trainer.accelerator.distributed_type.value,
     }
     run.finish(results)
@@ -253,16 +252,19 @@ def _finish(trainer: RunTrainer, tokenizer: Any, run: Run) -> Fitted:
     return Fitted(model if trainer.loss is None else hf.detach(model), run, **results)
 
 
-def _peak_memory() -> float:
-    """MiB at most: of the accelerator where there is one, else of the process."""
+def _forget_peak() -> bool:
+    """Let the peak of memory start from here; whether it can be told in the end what this run took."""
     if torch.cuda.is_available():
-        return round(torch.cuda.max_memory_allocated() / 2**20, 1)
-    try:
-        import resource
-    except ImportError:  # Windows does not say
-        return 0.0
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(most / (2**20 if sys.platform == "darwin" else 2**10), 1)
+        torch.cuda.reset_peak_memory_stats()
+        return True
+    give_back_memory()
+    return forget_peak()
+
+
+def _peak_memory() -> float:
+    """MiB at most since `_forget_peak`: of the accelerator where there is one, else of the process."""
+    most = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else peak_bytes()
+    return round(most / 2**20, 1)
 
 
 def _finished(model: Any, run: Run) -> Fitted:
