@@ -14,7 +14,7 @@ from scalegrad._version import __version__
 # Verbs in the order `scalegrad --help` lists them; each is a module here with an `app` (a group) or a `command`.
 VERBS: tuple[str, ...] = (
     "demo", "train", "evaluate", "report", "sweep", "summarize", "caption", "complete", "measure", "reproduce", "show",
-    "study", "bench",
+    "study", "bench", "doctor",
 )  # fmt: skip
 
 

@@ -1,0 +1,217 @@
+"""Is this machine ready? What it has, what is installed, and whether the losses compute here what they should."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import socket
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from scalegrad import functional as SF
+from scalegrad._extras import MissingExtra, need
+from scalegrad._version import __version__
+from scalegrad.decoding.memory import free_memory
+from scalegrad.runs import hardware
+
+State = Literal["ok", "absent", "wrong"]
+
+_EXTRAS = {  # what a user wants to do, by the extra that brings it
+    "cli": "the command line", "measure": "repetition of a file of texts", "hf": "Hugging Face models",
+    "complete": "continuations", "train": "training", "demo": "the demonstration", "report": "reports and plots",
+    "gguf": "GGUF files", "trl": "TRL's trainer", "summarize": "summaries", "caption": "image paragraphs",
+    "reproduce": "the paper's tables", "study": "human studies", "kernels": "kernels for NVIDIA GPUs",
+    "bench": "benchmarks",
+}  # fmt: skip
+_HUB_SECONDS = 3.0
+_GB = 1e9
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: fine, not there (which may be meant), or wrong."""
+
+    part: str  # "machine", "extras", "losses", "shipped"
+    name: str
+    state: State
+    said: str
+
+
+def findings() -> Iterator[Finding]:
+    """Everything there is to say of this machine, part by part."""
+    yield from machine()
+    yield from extras()
+    yield from losses()
+    yield from shipped()
+
+
+# ---- the machine -----------------------------------------------------------------------------------------------------
+
+
+def machine() -> Iterator[Finding]:
+    """Versions, processors, memory, disk, and whether the hub answers."""
+
+    def fine(name: str, said: str) -> Finding:
+        return Finding("machine", name, "ok", said)
+
+    yield fine("versions", f"scalegrad {__version__}, Python {platform.python_version()}, torch {torch.__version__}")
+    memory = free_memory(torch.device("cpu")) / _GB
+    yield fine("processor", f"{hardware()}; {memory:.0f} GB of memory free")
+    yield from _gpus()
+    yield fine("disk", f"{shutil.disk_usage('.').free / _GB:.0f} GB free in this folder")
+    yield _hub()
+
+
+def _gpus() -> Iterator[Finding]:
+    if not torch.cuda.is_available():
+        said = "none that torch sees: everything runs on the processor, training slowly"
+        yield Finding("machine", "GPU", "absent", said)
+        return
+    for number in range(torch.cuda.device_count()):
+        free, whole = torch.cuda.mem_get_info(number)
+        precision = "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "no bf16: fp32 by default"
+        said = f"{torch.cuda.get_device_name(number)}, {free / _GB:.0f} of {whole / _GB:.0f} GB free, {precision}"
+        yield Finding("machine", f"GPU {number}", "ok", said)
+
+
+def _hub() -> Finding:
+    """A connection is made and nothing is asked for."""
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        return Finding("machine", "hub", "absent", "HF_HUB_OFFLINE is set: models by folder, file or from the cache")
+    address = urllib.parse.urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
+    try:
+        with socket.create_connection((address.hostname or "", address.port or 443), timeout=_HUB_SECONDS):
+            return Finding("machine", "hub", "ok", f"{address.hostname} answers: models and data can be named by it")
+    except OSError:
+        said = f"{address.hostname} does not answer: models by folder, file or from the cache (set HF_HUB_OFFLINE=1)"
+        return Finding("machine", "hub", "absent", said)
+
+
+# ---- what is installed -----------------------------------------------------------------------------------------------
+
+
+def extras(requirements: Sequence[str] | None = None) -> Iterator[Finding]:
+    """Each extra: there, or what it lacks; `requirements` are scalegrad's own by default.
+
+    >>> [(one.state, one.said) for one in extras(['no-such-package>=1; extra == "gguf"'])]
+    [('absent', 'GGUF files: no-such-package is not installed; pip install "scalegrad[gguf]"')]
+    """
+    parse = need("packaging.requirements", extra="cli").Requirement
+    if requirements is None:
+        try:
+            requirements = importlib.metadata.requires("scalegrad") or []
+        except importlib.metadata.PackageNotFoundError:
+            yield Finding("extras", "scalegrad", "absent", "used from its source, not installed: extras are not known")
+            return
+    parsed = [parse(text) for text in requirements]
+    for extra, purpose in _EXTRAS.items():
+        if not any(_of_extra(one, extra) for one in parsed):
+            continue
+        lacking = list(dict.fromkeys(_lacking(parsed, extra)))
+        if lacking:
+            said = f'{purpose}: {"; ".join(lacking)}; pip install "scalegrad[{extra}]"'
+        yield Finding("extras", extra, "absent" if lacking else "ok", said if lacking else purpose)
+
+
+def _of_extra(requirement: Any, extra: str) -> bool:
+    """Whether it is one of the extra's own, on a system like this one."""
+    marker = requirement.marker
+    return marker is not None and marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""})
+
+
+def _lacking(parsed: Sequence[Any], extra: str) -> Iterator[str]:
+    """What an extra needs, those that it names itself included, and does not find in a version it can use."""
+    for one in parsed:
+        if not _of_extra(one, extra):
+            continue
+        if one.name == "scalegrad":
+            for inner in one.extras:
+                yield from _lacking(parsed, inner)
+            continue
+        try:
+            version = importlib.metadata.version(one.name)
+        except importlib.metadata.PackageNotFoundError:
+            yield f"{one.name} is not installed"
+        else:
+            if not one.specifier.contains(version, prereleases=True):
+                yield f"{one.name} is {version}, expected {one.specifier}"
+
+
+# ---- the losses ------------------------------------------------------------------------------------------------------
+
+_BOUND = 2e-5  # float32, of the largest value
+_BOUND_TF32 = 5e-3  # matrix products on a GPU may round their factors
+
+
+def losses() -> Iterator[Finding]:
+    """Every implementation that runs here against the reference in float64: loss and gradient."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    kinds = ("sparse", "chunked", *(["triton"] if device.type == "cuda" else []))
+    for kind in kinds:
+        yield Finding("losses", kind, *_judged(lambda kind=kind: _errors(kind, device), device))  # type: ignore[misc]
+    if device.type != "cuda":
+        yield Finding("losses", "triton", "absent", "kernels need an NVIDIA GPU; here sparse and chunked do their work")
+
+
+def _judged(measured: Callable[[], Iterable[float]], device: torch.device) -> tuple[State, str]:
+    bound = _BOUND if device.type == "cpu" else _BOUND_TF32
+    try:
+        worst = max(measured())
+    except Exception as failure:  # whatever it is, it is what the user came to hear
+        return "wrong", f"{type(failure).__name__}: {str(failure).splitlines()[0] if str(failure) else ''}"
+    said = f"ScaleGrad and unlikelihood differ from the reference by {worst:.0e} at most"
+    return ("ok", said) if worst <= bound else ("wrong", f"{said}, allowed is {bound:.0e}")
+
+
+def _errors(impl: str, device: torch.device) -> Iterator[float]:
+    """Of losses and gradients, over the largest gradient, on a batch with ignored targets."""
+    generator = torch.Generator().manual_seed(0)
+    targets = torch.randint(0, 257, (3, 40), generator=generator)
+    targets[1, 30:] = -100
+    hidden, weight = torch.randn(3, 40, 16, generator=generator), torch.randn(257, 16, generator=generator) / 4
+    forms: list[tuple[Sequence[Any], tuple[Tensor, ...]]] = []
+    if impl != "chunked":
+        forms.append(((SF.scale_grad, SF.unlikelihood), (hidden @ weight.T,)))
+    if impl != "sparse":
+        forms.append(((SF.linear_scale_grad, SF.linear_unlikelihood), (hidden, weight)))
+    for functions, inputs in forms:
+        for function, strength in zip(functions, (0.2, 1.0), strict=True):
+            exact = _results(function, [x.double() for x in inputs], targets, strength, "reference")
+            found = _results(function, [x.to(device) for x in inputs], targets.to(device), strength, impl)
+            for one, other in zip(exact, found, strict=True):
+                yield float((one - other.cpu().double()).abs().max() / one.abs().max())
+
+
+def _results(function: Any, inputs: Sequence[Tensor], targets: Tensor, strength: float, impl: str) -> list[Tensor]:
+    leaves = [x.clone().requires_grad_() for x in inputs]
+    loss = function(*leaves, targets, strength, impl=impl)
+    return [loss.detach(), *torch.autograd.grad(loss, leaves)]
+
+
+# ---- what is shipped -------------------------------------------------------------------------------------------------
+
+
+def shipped() -> Iterator[Finding]:
+    """The embedded texts, and the small model that the demonstration starts from."""
+    try:
+        from scalegrad.data import wikitext2, wikitext103
+
+        words = sum(len(text.split()) for text in (wikitext103("valid"), wikitext103("test"), wikitext2()))
+        yield Finding("shipped", "texts", "ok", f"WikiText: {words:,} words")
+        from scalegrad.decoding import generate, load
+        from scalegrad.models import base
+
+        model, tokenizer = load(base.NAME, "cpu")
+        written = generate(model, [tokenizer("The river")["input_ids"]], max_new_tokens=8, min_new_tokens=8)
+        yield Finding("shipped", "model", "ok", f"“The river{tokenizer.decode(written[0])} …”")
+    except (MissingExtra, ImportError) as missing:
+        yield Finding("shipped", "model", "absent", str(missing))
+    except (OSError, ValueError, RuntimeError) as failure:
+        yield Finding("shipped", "files", "wrong", f"{failure}; install scalegrad again")
