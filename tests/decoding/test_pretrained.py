@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -139,3 +141,23 @@ def test_a_folder_without_its_tokenizer_is_refused(tmp_path):
     for load in (lambda: decoding.load(str(tmp_path), "cpu"), lambda: pretrained.load_tokenizer(str(tmp_path))):
         with pytest.raises(ValueError, match=r"holds no tokenizer; save it there too: tokenizer\.save_pretrained\("):
             load()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "why"),
+    [
+        ("HF_HUB_OFFLINE", "1", "HF_HUB_OFFLINE is set"),
+        ("HF_ENDPOINT", "http://127.0.0.1:9", "127.0.0.1 does not answer"),
+    ],
+)
+def test_without_the_hub_a_name_is_refused_at_once(monkeypatch, variable, value, why):
+    """Nobody listens at port 9; the library alone would try for half a minute."""
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr("urllib.request.getproxies", dict)
+    monkeypatch.setenv(variable, value)
+    began = time.monotonic()
+    with pytest.raises(
+        ValueError, match=f"model: nobody/nothing is no file or folder here, nor in the hub's cache, and {why}"
+    ):
+        decoding.load("nobody/nothing", "cpu")
+    assert time.monotonic() - began < 10

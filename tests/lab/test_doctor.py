@@ -55,6 +55,7 @@ def test_extras(requirement, state, said):
 
 def test_offline_and_a_hub_that_does_not_answer(monkeypatch):
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr("urllib.request.getproxies", dict)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
     assert doctor._hub().said.startswith("127.0.0.1 does not answer")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

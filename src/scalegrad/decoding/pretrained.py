@@ -12,6 +12,7 @@ import torch
 
 from scalegrad._counts import counted
 from scalegrad._extras import need
+from scalegrad._hub import hub_problem
 from scalegrad.models import base
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -79,7 +80,7 @@ def _source(name: str, trust_remote_code: bool) -> tuple[str, dict[str, Any]]:
     if name.startswith((".", "/", "~")) and not path.exists():
         raise FileNotFoundError(f"model: there is no file or folder {name}")
     if not path.exists():
-        return name, options
+        return name, options if hub_problem() is None else {**options, "local_files_only": True}
     files = sorted(path.glob("*.gguf")) if path.is_dir() and not (path / "config.json").exists() else []
     if len(files) > 1:
         raise ValueError(f"model: {name} holds {len(files)} GGUF files; name one of them ({files[0].name}, …)")
@@ -100,6 +101,9 @@ def _refusals(name: str) -> Iterator[None]:
     except need("safetensors", extra="hf").SafetensorError as error:
         raise ValueError(f"model: the weights of {name} cannot be read ({error})") from None
     except (OSError, ValueError, ImportError, KeyError, struct.error) as error:  # the last two: a broken GGUF file
+        silent = None if Path(name).exists() or name == base.NAME else hub_problem()
+        if isinstance(error, OSError) and silent:
+            raise ValueError(f"model: {name} is no file or folder here, nor in the hub's cache, and {silent}") from None
         reason = " ".join(str(error).split(". ")[0].split())
         raise ValueError(f"model: {name} cannot be loaded as a language model ({reason})") from None
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import shutil
-import socket
-import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,6 +14,7 @@ from torch import Tensor
 
 from scalegrad import functional as SF
 from scalegrad._extras import MissingExtra, need
+from scalegrad._hub import hub_host, hub_problem
 from scalegrad._version import __version__
 from scalegrad.decoding.memory import free_memory
 from scalegrad.runs import hardware
@@ -30,7 +28,6 @@ _EXTRAS = {  # what a user wants to do, by the extra that brings it
     "reproduce": "the paper's tables", "study": "human studies", "kernels": "kernels for NVIDIA GPUs",
     "bench": "benchmarks",
 }  # fmt: skip
-_HUB_SECONDS = 3.0
 _GB = 1e9
 
 
@@ -82,16 +79,10 @@ def _gpus() -> Iterator[Finding]:
 
 
 def _hub() -> Finding:
-    """A connection is made and nothing is asked for."""
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
-        return Finding("machine", "hub", "absent", "HF_HUB_OFFLINE is set: models by folder, file or from the cache")
-    address = urllib.parse.urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
-    try:
-        with socket.create_connection((address.hostname or "", address.port or 443), timeout=_HUB_SECONDS):
-            return Finding("machine", "hub", "ok", f"{address.hostname} answers: models and data can be named by it")
-    except OSError:
-        said = f"{address.hostname} does not answer: models by folder, file or from the cache (set HF_HUB_OFFLINE=1)"
-        return Finding("machine", "hub", "absent", said)
+    problem = hub_problem()
+    if problem is None:
+        return Finding("machine", "hub", "ok", f"{hub_host()}: models and data can be named as they are there")
+    return Finding("machine", "hub", "absent", f"{problem}: models by folder, file or from the cache")
 
 
 # ---- what is installed -----------------------------------------------------------------------------------------------
