@@ -44,3 +44,12 @@ def test_a_file_where_a_folder_should_be(tmp_path):
 def test_a_folder_that_cannot_be_written_to():
     with pytest.raises(OSError, match=r"^out: /proc/self/run cannot be written to \(No such file or directory\)$"):
         check_writable_folder("/proc/self/run", "out")
+
+
+def test_a_folder_can_be_tried_without_being_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert check_writable_folder(tmp_path / "a" / "b", "out", make=False) == tmp_path / "a" / "b"
+    for path in (tmp_path / "file", tmp_path / "file" / "b"):
+        with pytest.raises(NotADirectoryError, match=r"^out: .* is a file; expected a folder to write to$"):
+            check_writable_folder(path, "out", make=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -84,12 +84,19 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def check_writable_folder(path: str | Path, name: str = "folder") -> Path:
-    """Make the folder if it is not there and try to write in it; an OSError in one sentence if that fails."""
+def check_writable_folder(path: str | Path, name: str = "folder", *, make: bool = True) -> Path:
+    """Try to write in the folder, which is made if it is not there; an OSError in one sentence if that fails.
+
+    Without `make` nothing is left behind: of a folder that is not there the first above it that is has to do.
+    """
     path = Path(path)
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
+        if make:
+            path.mkdir(parents=True, exist_ok=True)
+        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not there.is_dir():
+            raise FileExistsError
+        with tempfile.TemporaryFile(dir=there):
             pass
     except FileExistsError:
         raise NotADirectoryError(f"{name}: {path} is a file; expected a folder to write to") from None

@@ -89,7 +89,7 @@ class TrainConfig:
 
 def train(config: TrainConfig, out: str | Path, *, overwrite: bool = False, callbacks: Iterable[Any] = ()) -> Fitted:
     """Train as `config` says into the run's folder `out`; the same call again goes on, or loads what is finished."""
-    check_writable_folder(out, "out")
+    check_writable_folder(out, "out", make=False)
     torch.manual_seed(config.settings.seed)  # of new weights; `fit` seeds what comes after
     tokenizer = _tokenizer(config)
     training, validation = _data(config, tokenizer)
