@@ -18,7 +18,10 @@ def hub_problem() -> str | None:
     """
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         return "HF_HUB_OFFLINE is set"
-    if urllib.request.getproxies() or _connects(hub_host(), _address().port or 443):
+    address = _address()
+    if {"http", "https", "all"} & {*urllib.request.getproxies()}:
+        return None
+    if _connects(hub_host(), address.port or (80 if address.scheme == "http" else 443)):
         return None
     return f"{hub_host()} does not answer"
 

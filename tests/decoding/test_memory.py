@@ -41,6 +41,7 @@ def test_of_a_shared_gpu_no_more_is_free_than_a_process_may_take(monkeypatch, pr
         "get_per_process_memory_fraction": lambda device: part[0],
         "mem_get_info": lambda device: (free, 100),
         "memory_allocated": lambda device: 5,
+        "current_device": lambda: 0,
     }.items():
         monkeypatch.setattr(torch.cuda, name, value)
     share_gpu(processes)

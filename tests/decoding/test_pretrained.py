@@ -157,7 +157,7 @@ def test_without_the_hub_a_name_is_refused_at_once(monkeypatch, variable, value,
     monkeypatch.setenv(variable, value)
     began = time.monotonic()
     with pytest.raises(
-        ValueError, match=f"model: nobody/nothing is no file or folder here, nor in the hub's cache, and {why}"
+        ValueError, match=f"model: nobody/nothing is no file or folder here, nor whole in the hub's cache, and {why}"
     ):
         decoding.load("nobody/nothing", "cpu")
     assert time.monotonic() - began < 10

@@ -39,8 +39,8 @@ def test_sentences():
     )
     assert recommend(swept(), 0.004).sentence == (
         "No γ tried costs at most 0.4% of MLE's perplexity: the cheapest, γ=0.8, costs +0.5% (20.10 against 20.00). "
-        "Allow more, or try γ nearer to 1. Over the budget, γ=0.2 comes nearest to human text: Rep-1 .310, perplexity "
-        "23.00 against 20.00, +15.0%."
+        "Allow more, or try γ nearer to 1. Over the budget, γ=0.2 comes nearest to human text of all γ tried: Rep-1 "
+        ".310, perplexity 23.00 against 20.00, +15.0%."
     )
     assert recommend(swept(), 0.01).sentence == (
         "Take γ=0.8: of the 4 γ tried it alone costs at most 1% of MLE's perplexity (20.10 against 20.00, +0.5%), and "
@@ -53,6 +53,17 @@ def test_a_model_that_repeats_no_more_than_people_keeps_mle():
     assert found.gamma is None
     assert found.sentence.startswith("Stay with MLE: no γ tried within 20% of its perplexity comes nearer")
     assert recommend(swept(human=0.59), 0.2).gamma is None  # .55 is further from .59 than .60
+
+
+def test_a_larger_budget_is_not_asked_for_where_it_cannot_help():
+    # People .310, MLE .330; both γ cost more than 5% and are further away.
+    found = recommend(swept({0.2: (23.0, 0.25), 0.6: (22.0, 0.26)}, mle=0.33, human=0.31), 0.05)
+    assert found.gamma is None
+    assert found.sentence == (
+        "No γ tried costs at most 5% of MLE's perplexity: the cheapest, γ=0.6, costs +10.0% (22.00 against 20.00). Nor "
+        "does any come nearer to human text than MLE itself (Rep-1 .330): stay with it. Over the budget, γ=0.6 comes "
+        "nearest to human text of all γ tried: Rep-1 .260, perplexity 22.00 against 20.00, +10.0%."
+    )
 
 
 def with_penalty(found: Comparison, gamma: float, ppl: float, rep_1: float) -> Comparison:
@@ -78,8 +89,8 @@ def test_a_gamma_over_the_budget_is_named_before_it_is_spoken_of():
     assert recommend(found, 0.05) == Recommendation(
         None,
         "Stay with MLE: no γ tried within 5% of its perplexity comes nearer to human text (Rep-1 .330) than MLE itself "
-        "(.600); the nearest, γ=0.9, has .620. Over the budget, γ=0.2 comes nearest to human text: Rep-1 .310, "
-        "perplexity 23.00 against 20.00, +15.0%.",
+        "(.600); the nearest, γ=0.9, has .620. Over the budget, γ=0.2 comes nearest to human text of all γ tried: "
+        "Rep-1 .310, perplexity 23.00 against 20.00, +15.0%.",
         "SG γ=0.2",
     )
     assert headline(found).startswith("Of 100 words, SG γ=0.2 repeats 31 and MLE 60.")

@@ -11,7 +11,7 @@ import pytest
 
 from scalegrad.lab import jobs
 from scalegrad.lab.sweep import Sweep, Swept, run_sweep, write_results
-from scalegrad.runs import Run
+from scalegrad.runs import Run, write_json
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
 from scalegrad.tasks.training import Settings
 
@@ -90,6 +90,9 @@ def test_a_finished_run_is_found_however_its_model_is_spelled(tried, saved_tiny,
         assert find_finished(replace(job.config, model=model), out) is not None
     assert find_finished(replace(job.config, model="./other"), out) is None
     assert find_finished(replace(job.config, model="other"), out) is None
+    write_json(out / "config.json", Run.open(out).config | {"model": saved_tiny.name})  # relative: to which folder?
+    assert find_finished(replace(job.config, model=saved_tiny.name), out) is not None
+    assert find_finished(replace(job.config, model=str(saved_tiny)), out) is None
 
 
 def test_a_model_with_code_of_its_own_is_loaded_as_it_was_trained(tried, tmp_path, monkeypatch):

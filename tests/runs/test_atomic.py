@@ -50,6 +50,6 @@ def test_a_folder_can_be_tried_without_being_made(tmp_path):
     (tmp_path / "file").write_text("")
     assert check_writable_folder(tmp_path / "a" / "b", "out", make=False) == tmp_path / "a" / "b"
     for path in (tmp_path / "file", tmp_path / "file" / "b"):
-        with pytest.raises(NotADirectoryError, match=r"^out: .* is a file; expected a folder to write to$"):
+        with pytest.raises(NotADirectoryError, match=r"^out: .*/file is a file; expected a folder to write to$"):
             check_writable_folder(path, "out", make=False)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -35,6 +35,7 @@ def batch_estimate(model: Any, tokens: int, beams: int) -> int:
 def free_memory(device: torch.device) -> int:
     """Bytes that can still be taken on `device`; where the system does not say, 4 GiB."""
     if device.type == "cuda":
+        device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
         free, whole = torch.cuda.mem_get_info(device)
         own = torch.cuda.get_per_process_memory_fraction(device) * whole - torch.cuda.memory_allocated(device)
         return int(min(free, own))

@@ -103,7 +103,9 @@ def _refusals(name: str) -> Iterator[None]:
     except (OSError, ValueError, ImportError, KeyError, struct.error) as error:  # the last two: a broken GGUF file
         silent = None if Path(name).exists() or name == base.NAME else hub_problem()
         if isinstance(error, OSError) and silent:
-            raise ValueError(f"model: {name} is no file or folder here, nor in the hub's cache, and {silent}") from None
+            raise ValueError(
+                f"model: {name} is no file or folder here, nor whole in the hub's cache, and {silent}"
+            ) from None
         reason = " ".join(str(error).split(". ")[0].split())
         raise ValueError(f"model: {name} cannot be loaded as a language model ({reason})") from None
 

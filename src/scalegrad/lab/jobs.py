@@ -217,11 +217,12 @@ def _in_parallel(
     jobs: Sequence[Job], folder: Path, devices: Sequence[str], overwrite: bool, progress: Progress | None
 ) -> None:
     """A process for each device takes the next job when it is free; the first failure ends them all."""
+    devices = devices[: len(jobs)]
     context = multiprocessing.get_context("spawn")
     free: Any = context.Queue()
     for device in devices:
         free.put((device, devices.count(device)))
-    with ProcessPoolExecutor(min(len(devices), len(jobs)), context, _take_device, (free,)) as pool:
+    with ProcessPoolExecutor(len(devices), context, _take_device, (free,)) as pool:
         waiting = {pool.submit(run_job, job, folder, overwrite=overwrite): job for job in jobs}
         for done, finished in enumerate(as_completed(waiting), start=1):
             try:

@@ -44,9 +44,13 @@ def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
         cheapest = min(trials.tried, key=trials.cost)
         why = (
             f"No γ tried costs at most {100 * budget:g}% of MLE's perplexity: the cheapest, γ={cheapest.strength:g}, "
-            f"costs {trials.cost(cheapest):+.1%} ({_ppl(cheapest)} against {_ppl(trials.base)}). Allow more, or try γ "
-            "nearer to 1."
+            f"costs {trials.cost(cheapest):+.1%} ({_ppl(cheapest)} against {_ppl(trials.base)})."
         )
+        if trials.nearer_than_mle(trials.nearest(trials.tried)):
+            why += " Allow more, or try γ nearer to 1."
+        else:
+            own = trials.repetition(trials.base)
+            why += f" Nor does any come nearer to human text than MLE itself ({trials.name} {own}): stay with it."
         return trials.none_taken(why, within)
     chosen = trials.nearest(within)
     if not trials.nearer_than_mle(chosen):
@@ -118,9 +122,9 @@ class _Trials:
     def none_taken(self, why: str, within: list[System]) -> Recommendation:
         """The rest of a report speaks of the γ nearest to human text: where it is over the budget, say so here."""
         best = self.nearest(self.tried)
-        if best not in within and self.nearer_than_mle(best):
+        if best not in within:
             why += (
-                f" Over the budget, γ={best.strength:g} comes nearest to human text: {self.name} "
+                f" Over the budget, γ={best.strength:g} comes nearest to human text of all γ tried: {self.name} "
                 f"{self.repetition(best)}, perplexity {self.price(best)}."
             )
         return Recommendation(None, why, best.label)

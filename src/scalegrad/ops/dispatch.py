@@ -94,7 +94,7 @@ def _choose(
         raise ValueError(f"impl must be one of {', '.join(known)}, not {impl!r}")
     if impl == "reference":
         return impl, None
-    kernels_cannot = _why_not_triton(values)
+    kernels_cannot = why_not_triton(values)
     if impl == "triton" and kernels_cannot:
         raise ValueError(f"impl='triton' cannot run this: {kernels_cannot}; use {torch_impl!r} or 'auto'")
     members = call.discourage.compact(call.history)
@@ -110,7 +110,7 @@ def _choose(
     raise ValueError(f"impl={impl!r} cannot run this: {problem}; use 'reference' or 'auto'")
 
 
-def _why_not_triton(values: Tensor) -> str | None:
+def why_not_triton(values: Tensor) -> str | None:
     """A reason, or None where the kernels run: a GPU, or a CPU under Triton's interpreter."""
     if not _HAS_TRITON:
         return "Triton is not installed"

@@ -94,12 +94,11 @@ def check_writable_folder(path: str | Path, name: str = "folder", *, make: bool 
         if make:
             path.mkdir(parents=True, exist_ok=True)
         there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-        if not there.is_dir():
-            raise FileExistsError
         with tempfile.TemporaryFile(dir=there):
             pass
-    except FileExistsError:
-        raise NotADirectoryError(f"{name}: {path} is a file; expected a folder to write to") from None
+    except (FileExistsError, NotADirectoryError):
+        file = next(place for place in (path, *path.absolute().parents) if place.exists())
+        raise NotADirectoryError(f"{name}: {file} is a file; expected a folder to write to") from None
     except OSError as error:
         raise type(error)(f"{name}: {path} cannot be written to ({error.strerror or error})") from None
     return path

@@ -139,3 +139,10 @@ def test_what_experiments_share_is_trained_and_measured_in_one_queue(tmp_path, m
     train(find(["gradients", "summarization"]), Setup("gpu", tmp_path))
     train(find(["all"]), Setup("gpu", tmp_path, only_done=True))
     assert len(asked) == 1
+
+
+def test_a_mistake_in_one_experiment_s_data_leaves_the_queue_of_the_others(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(catalogue, "trained", lambda setup, jobs: asked.append(len(jobs)))
+    train(find(["all"]), Setup("gpu", tmp_path, data={"imdb": str(tmp_path / "none.jsonl")}))
+    assert asked == [3 * 3 + 3 * 4 + 10]

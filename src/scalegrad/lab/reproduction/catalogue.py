@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from scalegrad.lab.jobs import merged
+from scalegrad.lab.jobs import Job, merged
 from scalegrad.lab.reproduction import directed, examples, human_study, illustrations, open_ended, open_ended_decoding
 from scalegrad.lab.reproduction.open_ended_scale import trained
 from scalegrad.lab.reproduction.outcome import Experiment, Setup
@@ -87,9 +87,17 @@ def train(experiments: Sequence[Experiment], setup: Setup) -> None:
 
     One experiment after the other, every one would wait for the last of its own runs, most processes idle meanwhile.
     """
-    jobs = merged(job for experiment in experiments if experiment.jobs is not None for job in experiment.jobs(setup))
+    jobs = merged(job for experiment in experiments for job in _jobs(experiment, setup))
     if jobs and not setup.only_done:
         trained(setup, jobs)
+
+
+def _jobs(experiment: Experiment, setup: Setup) -> Sequence[Job]:
+    """None of one that cannot be done: it says why when its turn comes, and the others' are done."""
+    try:
+        return () if experiment.jobs is None else experiment.jobs(setup)
+    except (ValueError, OSError):
+        return ()
 
 
 def reproduce(experiment: Experiment, setup: Setup) -> Reproduction:

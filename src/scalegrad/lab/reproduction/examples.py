@@ -51,14 +51,14 @@ class Continued:
         )  # fmt: skip
 
 
-def _asked(setup: Setup) -> Continued:
-    found, _ = printed_prefixes(setup.data)
-    return Continued(tuple(prefix for _, prefix, _ in found), scale_of(setup).new_tokens)
-
-
 def example_jobs(setup: Setup) -> list[Job]:
     """Every objective of the paper's grid, first seed."""
-    scale, asked = scale_of(setup), _asked(setup)
+    found, _ = printed_prefixes(setup.data)
+    return _jobs_of(scale_of(setup), [prefix for _, prefix, _ in found])
+
+
+def _jobs_of(scale: Scale, prefixes: Sequence[str]) -> list[Job]:
+    asked = Continued(tuple(prefixes), scale.new_tokens)
     return [scale.job(objective, 0, asked) for objective in (*MAIN, *GRID)]
 
 
@@ -66,11 +66,13 @@ def examples(setup: Setup) -> Outcome:
     """Tables 6, 19, 20, 27 and 28: greedy continuations, repeated runs of words marked."""
     scale = scale_of(setup)
     found, missing = printed_prefixes(setup.data)
-    asked = _asked(setup)
-    runs = [run for run in trained(setup, example_jobs(setup)) if asked.is_done(run)]  # but for `only_done` all
+    prefixes = [prefix for _, prefix, _ in found]
+    jobs = _jobs_of(scale, prefixes)
+    (asked,) = jobs[0].measured
+    runs = [run for run in trained(setup, jobs) if asked.is_done(run)]  # but for `only_done` all
     if not runs:
         raise NotGiven("no run has continued these beginnings yet")
-    here = sorted((_row(run, asked.prefixes) for run in runs), key=place)
+    here = sorted((_row(run, prefixes) for run in runs), key=place)
     human = _system(HUMAN, [Sample(prefix, _beginning_of(rest, scale)) for _, prefix, rest in found], "human")
     paper = [
         _system(f"{label}{IN_PAPER}", [Sample(prefix, one.texts[label]) for one, prefix, _ in found], "paper")

@@ -28,6 +28,7 @@ from scalegrad.report.comparison.evaluations import objective_label, read_object
 from scalegrad.report.comparison.plots import trade_off as trade_off_plot
 from scalegrad.report.comparison.sensitivity import sensitivity_plots
 from scalegrad.runs import Run, samples_name
+from scalegrad.tasks.open_ended.corpora import find_corpus
 
 _REFERENCE = objective_label(MAIN[2])
 _WITHOUT_UNKNOWN = ("rep_1_no_unk", "rep_2_no_unk", "rep_3_no_unk")
@@ -163,11 +164,12 @@ def sensitivity(setup: Setup) -> Outcome:
 
 
 def _jobs_elsewhere(name: str, setup: Setup) -> list[Job]:
-    """The three objectives on a text that the user brings; none without it."""
+    """The three objectives on a text that the user brings, which is looked at here; none without it."""
     if name not in setup.data:
         return []
-    scale = scale_of(setup)
-    return scale.each_seed(MAIN, scoring_of(scale, f"{name}:{setup.data[name]}"))
+    scale, corpus = scale_of(setup), f"{name}:{setup.data[name]}"
+    find_corpus(corpus)
+    return scale.each_seed(MAIN, scoring_of(scale, corpus))
 
 
 COMPLETION = ("rep_1", "rep_2", "rep_3", "uniq_w", "n_texts", *_WITHOUT_UNKNOWN)
@@ -280,7 +282,8 @@ def _timed(comparison: Comparison, runs: Sequence[Run], setup: Setup, scale: Sca
         done = run.load("done")
         speeds = [line["tokens_per_second"] for line in run.metrics() if line.get("tokens_per_second")]
         found = {"train_seconds": done["seconds"], "peak_memory_mib": done["peak_memory_mib"]}
-        return found | ({"tokens_per_second": statistics.median(speeds)} if speeds else {})
+        found["tokens_per_second"] = statistics.median(speeds) if speeds else None
+        return {name: value for name, value in found.items() if value is not None}
 
     rows = [replace(s, figures={**s.figures, **figures(s)}) if s.kind == "trained" else s for s in comparison.systems]
     note = "Time and memory of training are those of the first seed, whose trainings ran one at a time."

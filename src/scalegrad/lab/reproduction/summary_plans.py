@@ -34,6 +34,7 @@ GRID = ("mle", *(f"ul={alpha}" for alpha in ALPHAS), *(f"sg={gamma}" for gamma i
 NEWS_OBJECTIVES = ("mle", "ul=0.5", "sg=0.8", "sg=0.5", "sg=0.2")
 NEWS_VALIDATION = 100  # pairs kept out of training
 ENCODER, PAPER_ENCODER = "minilm", "google-bert/bert-base-uncased"
+_SHARE = 18 * 2**30  # bytes of a GPU's memory for each run that shares it
 PAPER_CORPORA = {"cnn_dailymail": "summarization cnn/dm", "nyt50": "summarization nyt50"}
 
 
@@ -122,7 +123,9 @@ def _paper(setup: Setup, folder: Path) -> list[Plan]:
 
 def _processes(objectives: Sequence[str]) -> int:
     """Runs at a time: one of these models alone leaves a GPU idle most of the time, and fills a CPU."""
-    return len(objectives) if torch.cuda.is_available() else 1
+    if not torch.cuda.is_available():
+        return 1
+    return max(1, min(len(objectives), torch.cuda.get_device_properties(0).total_memory // _SHARE))
 
 
 def _tasks(model: str, data: str, recipe: Any, seeds: int, limit: int | None = None) -> tuple[Task, ...]:

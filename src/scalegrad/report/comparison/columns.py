@@ -110,7 +110,7 @@ def further_columns(systems: Sequence[System]) -> list[str]:
 
 def _present(systems: Sequence[System]) -> list[str]:
     models = [system for system in systems if system.kind in ("trained", "decoded")] or systems
-    return list(dict.fromkeys(name for s in models for name, value in s.figures.items() if value is not None))
+    return list(dict.fromkeys(name for system in models for name in system.figures))
 
 
 def written(name: str, value: float | None) -> str:
@@ -159,9 +159,7 @@ def best(systems: Sequence[System], name: str, human: System | None) -> set[int]
     None where there is one model alone, where all have the same, or where no value is better than another.
     """
     models = [
-        at
-        for at, system in enumerate(systems)
-        if system.kind in ("trained", "decoded") and system.figures.get(name) is not None
+        at for at, system in enumerate(systems) if system.kind in ("trained", "decoded") and name in system.figures
     ]
     if len(models) < 2 or not column(name).better:
         return set()

@@ -75,7 +75,12 @@ def penalty_alone_is_better(comparison: Comparison) -> bool:
     if twin is None or favourite is None or "rep_1" not in twin.figures or "rep_1" not in favourite.figures:
         return False
     text, perplexity = _gains(favourite, twin, comparison.human)
-    return text <= 0 and (perplexity or 0) <= 0 and (text, perplexity or 0) != (0, 0)
+    return _penalty_wins(text, perplexity or 0)
+
+
+def _penalty_wins(text: int, perplexity: int) -> bool:
+    """By what training gains over it, as signs: nothing, and it loses in one of the two."""
+    return max(text, perplexity) <= 0 > min(text, perplexity)
 
 
 def _twin(comparison: Comparison) -> str:
@@ -99,7 +104,7 @@ def _verdict(favourite: System, twin: System, human: System | None) -> str:
         return "training and the penalty come to the same"
     if text >= 0 and perplexity >= 0:
         return "training does better than the penalty"
-    if text <= 0 and perplexity <= 0:
+    if _penalty_wins(text, perplexity):
         return "the penalty alone does better than training"
     if text > 0:
         return "training comes nearer to human text, the penalty keeps the lower perplexity"
@@ -124,8 +129,7 @@ def _than_both(comparison: Comparison) -> str:
     changed = [system for system in (comparison.favourite, comparison.twin) if system]
     if base is None or human is None or any("rep_1" not in system.figures for system in (base, human)):
         return ""
-    goal = human.figures["rep_1"]
-    if any(abs(system.figures["rep_1"] - goal) <= abs(base.figures["rep_1"] - goal) for system in changed):
+    if any(_gains(system, base, human)[0] >= 0 for system in changed):
         return ""
     return f"; plain {base.label} is nearer to human text than both"
 

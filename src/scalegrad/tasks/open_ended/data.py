@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,11 +21,13 @@ Ids: TypeAlias = NDArray[np.int32]
 Whole: TypeAlias = NDArray[np.int64]
 Pair: TypeAlias = tuple[str, str]  # a prompt and its completion
 
-EMBEDDED = ("wikitext-2", "wikitext-2:prose", "wikitext-103:valid", "wikitext-103:test")
-SOURCES = (
-    "wikitext-2, wikitext-2:prose, wikitext-103:valid, a file, a folder, "
-    "or a hub data set: NAME, NAME:SPLIT, NAME:CONFIG:SPLIT"
-)
+EMBEDDED: dict[str, Callable[[], str]] = {
+    "wikitext-2": wikitext2,
+    "wikitext-2:prose": lambda: _without_headings(wikitext2()),
+    "wikitext-103:valid": lambda: wikitext103("valid"),
+    "wikitext-103:test": lambda: wikitext103("test"),
+}
+SOURCES = f"{', '.join(EMBEDDED)}, a file, a folder, or a hub data set: NAME, NAME:SPLIT, NAME:CONFIG:SPLIT"
 PROTOCOLS = ("plain", "paper")
 _SUFFIXES = (".txt", ".jsonl", ".ndjson", ".csv")
 _PIECE = 100_000  # characters of a long text given to the tokenizer at a time
@@ -196,12 +198,8 @@ class _Pairs:
 def _read(source: str, fields: Fields) -> Iterator[_Texts | _Pairs]:
     name, _, split = source.partition(":")
     path = Path(source).expanduser()
-    if source == "wikitext-2":
-        yield _Texts([wikitext2()], paper=True)
-    elif source == "wikitext-2:prose":
-        yield _Texts([_without_headings(wikitext2())], paper=True)
-    elif name == "wikitext-103" and split in ("valid", "test"):
-        yield _Texts([wikitext103(split)], paper=True)
+    if source in EMBEDDED:
+        yield _Texts([EMBEDDED[source]()], paper=True)
     elif path.is_dir():
         files = [file for file in sorted(path.rglob("*")) if file.is_file() and _readable(file)]
         if not files and not list(path.rglob("*.parquet")):

@@ -168,7 +168,9 @@ def _new_config(init: str, tokenizer: Any, hf: Any, options: dict[str, Any]) -> 
 def find_finished(config: TrainConfig, out: str | Path, *, elsewhere: bool = False) -> Run | None:
     """The finished run of `config` in `out`, found without loading its model or its data; else None.
 
-    Where the model's folder is gone, as on another machine, or may be another's (`elsewhere`), its name has to do.
+    Where the model's folder is gone, as on another machine, or may be another's (`elsewhere`), its name has to do. A
+    relative path was meant in a working folder that is not known any more, and is compared as text: `train`, which
+    looks at weights and data too, takes another spelling.
     """
     if not all((Path(out) / name).is_file() for name in ("config.json", "done.json")):
         return None
@@ -176,12 +178,17 @@ def find_finished(config: TrainConfig, out: str | Path, *, elsewhere: bool = Fal
     told, asked = flat_config(run.config), flat_config(plain(_asked(config)))
     model = Path(str(told.get("model")))
     moved = (elsewhere or not model.exists()) and model.name == Path(asked["model"]).name
+    places = {key: names for key, names in PLACES.items() if _absolute(told.get(key))}
     same = all(
-        key in told and same_setting(key, told[key], value, PLACES)
+        key in told and same_setting(key, told[key], value, places)
         for key, value in asked.items()
         if not (key == "model" and moved)
     )
     return run if same else None
+
+
+def _absolute(paths: Any) -> bool:
+    return all(Path(str(path)).is_absolute() for path in (paths if isinstance(paths, list) else [paths]))
 
 
 def _asked(config: TrainConfig) -> dict[str, Any]:
