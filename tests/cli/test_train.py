@@ -306,6 +306,23 @@ def test_mistakes_are_one_sentence(model, text, tmp_path, capsys):
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("verb", "extra"), [("train", "train"), ("demo", "demo"), ("sweep", "demo"), ("summarize", "summarize")]
+)
+def test_without_accelerate_every_verb_that_trains_says_what_brings_it(verb, extra, monkeypatch, capsys, tmp_path):
+    """`pip install transformers` does not bring it."""
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    arguments = {
+        "train": ["base", "t.txt"],
+        "demo": [],
+        "sweep": ["base", "t.txt", "--out", "out"],
+        "summarize": ["train", "out"],
+    }
+    monkeypatch.chdir(tmp_path)
+    said = refused(capsys, verb, *arguments[verb])
+    assert said == f'accelerate is needed here: pip install "scalegrad[{extra}]"\n'
+
+
 def test_another_run_in_the_folder_is_refused(model, text, uninterrupted, capsys):
     told = refused(capsys, *options(model, text, uninterrupted, "--gamma", 0.5))
     assert 'holds another run: its objective is "sg=0.2", not "sg=0.5"; name another folder' in told

@@ -70,6 +70,27 @@ def test_a_schedule_is_told_its_step(way, tmp_path):
         assert logged == pytest.approx(value.item(), abs=1e-6)
 
 
+@pytest.mark.parametrize("way", ["loss", "attach"])
+def test_the_log_has_the_plain_nll_beside_the_loss(way, tmp_path):
+    """A rate of 0 keeps the weights: every step's mean over its two batches is that of all eight examples."""
+    loss, model = ScaleGradLoss(0.2), tiny.model("llama")
+    plain = tiny.model("llama")
+    batch = tiny.padded(tiny.examples("llama"))
+    expected = plain(**batch).loss.item()
+    computed = hf.loss(ScaleGradLoss(0.2, return_parts=True))
+    if way == "attach":
+        hf.attach(model, loss)
+    options = {"callbacks": [hf.StepCallback()]}
+    if way == "loss":
+        options = {"callbacks": [hf.StepCallback(computed)], "compute_loss_func": computed}
+    trainer, _ = trained(
+        model, tiny.examples("llama"), tmp_path, batch=4, accumulation=2, steps=2, rate=0.0, trainer=options
+    )
+    logged = [entry for entry in trainer.state.log_history if "loss" in entry]
+    assert [entry["nll"] for entry in logged] == pytest.approx([expected] * 2, abs=1e-5)
+    assert all(0 < entry["seen_mass"] < 1 and abs(entry["loss"] - entry["nll"]) > 0.01 for entry in logged)
+
+
 def test_a_schedule_that_is_not_told_raises(tmp_path):
     model = attached("llama", ScaleGradLoss(Linear(1.0, 0.2, steps=2)))
     with pytest.raises(ValueError, match="was never told its step"):

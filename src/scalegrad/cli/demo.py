@@ -52,8 +52,8 @@ def command(
 
     Example: scalegrad demo --out demo --gamma 0.2
     """
-    for module, extra in (("transformers", "train"), ("jinja2", "measure"), ("matplotlib", "plots")):
-        need(module, extra=extra)  # before the work, not after it
+    for module in ("transformers", "accelerate", "jinja2", "matplotlib"):
+        need(module, extra="demo")  # before the work, not after it
     quiet_transformers()
     from scalegrad.lab.demo import demo
     from scalegrad.lab.sweep import run_sweep

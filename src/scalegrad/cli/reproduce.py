@@ -68,7 +68,7 @@ def command(
 
     Example: scalegrad reproduce wikitext decoding --scale gpu --out reproduction
     """
-    for module in ("transformers", "jinja2", "matplotlib"):
+    for module in ("transformers", "accelerate", "jinja2", "matplotlib"):
         need(module, extra="reproduce")  # before the work, not after it
     if list_them:
         _print_list(as_json)

@@ -111,7 +111,8 @@ def train(
 
     Example: scalegrad summarize train runs/tldr --recipe small --limit 200 --objective mle --objective sg=0.8
     """
-    need("transformers", extra="summarize")
+    for module in ("transformers", "accelerate"):
+        need(module, extra="summarize")
     quiet_transformers()
     from scalegrad.tasks.summarization.corpora import check_sizes
     from scalegrad.tasks.summarization.training import Task

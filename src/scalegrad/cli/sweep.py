@@ -88,8 +88,8 @@ def command(
 
     share = read_budget(budget)
     strengths = {"gammas": _numbers("--gamma", gamma), "alphas": () if alpha == "none" else _numbers("--alpha", alpha)}
-    for module, extra in (("transformers", "train"), ("jinja2", "measure"), ("matplotlib", "plots")):
-        need(module, extra=extra)  # before the work, not after it
+    for module in ("transformers", "accelerate", "jinja2", "matplotlib"):
+        need(module, extra="demo")  # before the work, not after it
     quiet_transformers()
     from scalegrad.lab.sweep import Sweep, run_sweep, write_results
     from scalegrad.report.comparison.terminal import print_comparison

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import statistics
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,7 +122,8 @@ def command(
     Example: scalegrad train gpt2 corpus.txt --objective sg --gamma 0.2 --out runs/sg
     """
     given = dict(locals())  # first of all: the options as they came
-    need("transformers", extra="train")
+    for module in ("transformers", "accelerate"):
+        need(module, extra="train")
     quiet_transformers()
     asked = _asked(given)
     config = asked.config
@@ -203,7 +205,8 @@ def _train(config: TrainConfig, folder: Path, overwrite: bool) -> Fitted:
     with bars() as told:
         drawn = told if os.environ.get("RANK", "0") == "0" else None
         callbacks = [training_progress(drawn, str(folder))] if drawn else []
-        return train(config, folder, overwrite=overwrite, callbacks=callbacks)
+        waiting = drawn if sys.stderr.isatty() else None  # nobody waits before a file
+        return train(config, folder, overwrite=overwrite, callbacks=callbacks, progress=waiting)
 
 
 def _report(fitted: list[Fitted], config: TrainConfig, folder: Path, as_json: bool) -> None:

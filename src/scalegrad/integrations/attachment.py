@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from scalegrad.functional.heads import LinearHead, LogitsHead
-from scalegrad.functional.losses import Batch
+from scalegrad.functional.losses import Batch, Parts
 from scalegrad.functional.options import Options
 from scalegrad.integrations.labels import causal_batch, encoder_decoder_batch
 from scalegrad.integrations.objective import TokenLoss
@@ -25,6 +25,13 @@ class MeanParts(NamedTuple):
     nll: Tensor  # mean −log p of the targets: the log of the perplexity
     seen_mass: Tensor  # mean probability of all discouraged tokens together
     tokens: Tensor  # how many targets
+
+    @classmethod
+    def of(cls, parts: Parts, targets: Tensor, ignored: int) -> MeanParts:
+        """The means over the targets that count."""
+        tokens = (targets != ignored).sum()
+        some = tokens.clamp(min=1)
+        return cls(parts.nll.sum() / some, parts.seen_mass.sum() / some, tokens)
 
 
 class Attachment:
@@ -137,9 +144,7 @@ class Attachment:
     def _on_head(self, head: LinearHead | LogitsHead, batch: Batch, options: Options) -> Tensor:
         batch = _moved(batch, head.values.device)
         loss, parts = self.loss.on_head(head, batch, options)
-        tokens = (batch.targets != options.ignore_index).sum()
-        some = tokens.clamp(min=1)
-        self.parts = MeanParts(parts.nll.sum() / some, parts.seen_mass.sum() / some, tokens)
+        self.parts = MeanParts.of(parts, batch.targets, options.ignore_index)
         total: Tensor = loss
         return total
 

@@ -1,8 +1,10 @@
-"""What `Trainer` tells a loss: which step it is."""
+"""What `Trainer` tells a loss, and what a loss tells `Trainer`: which step it is, and the plain NLL beside the loss."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import torch
 
 from scalegrad._extras import need
 from scalegrad.integrations import hf
@@ -12,14 +14,20 @@ _transformers: Any = need("transformers", extra="hf")
 
 
 class StepCallback(_transformers.TrainerCallback):  # type: ignore[misc]
-    """Sets `loss.step` before each optimiser step, for a γ that follows a schedule.
+    """Sets `loss.step` before each optimiser step, for a γ that follows a schedule, and logs what the loss hides.
+
+    The log, the progress bar and every callback after this one get `nll`, the mean plain −log p of the targets since
+    the last log (its exponential is the perplexity; the loss itself shifts with γ), and `seen_mass`, the mean
+    probability of what is discouraged; of this process's batches.
 
     Args:
-        loss: the loss given to `hf.loss`; None: the one attached to the trainer's model.
+        loss: what `hf.loss` gave, or the loss given to it; None: the one attached to the trainer's model.
     """
 
-    def __init__(self, loss: TokenLoss | None = None) -> None:
-        self.loss = loss
+    def __init__(self, loss: TokenLoss | hf.ComputeLoss | None = None) -> None:
+        self.loss = loss.loss if isinstance(loss, hf.ComputeLoss) else loss
+        self.computed = loss if isinstance(loss, hf.ComputeLoss) else None
+        self.sums: torch.Tensor | None = None  # NLL, seen mass and number of targets since the last log
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         if args.n_gpu > 1 and hf.attached(others["model"]) is not None:
@@ -29,3 +37,21 @@ class StepCallback(_transformers.TrainerCallback):  # type: ignore[misc]
         loss = self.loss or hf.attached(others["model"])
         if loss is not None:
             loss.step = state.global_step
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        parts = self.computed.parts if self.computed is not None else hf.last_parts(others["model"])
+        if parts is not None:
+            fresh = torch.stack([parts.nll * parts.tokens, parts.seen_mass * parts.tokens, parts.tokens.float()])
+            self.sums = fresh if self.sums is None else self.sums + fresh
+
+    on_step_end = on_substep_end  # the last batch of a step
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **others: Any) -> None:
+        if self.sums is None or logs is None or "loss" not in logs or "nll" in logs:
+            return
+        nll, mass, tokens = self.sums.tolist()
+        self.sums = None
+        if tokens:
+            told = {"nll": nll / tokens, "seen_mass": mass / tokens}
+            logs.update(told)
+            state.log_history[-1].update(told)

@@ -6,6 +6,7 @@ serves any trainer that calls `model(labels=...)`, fused with the output layer.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
@@ -29,6 +30,7 @@ class ComputeLoss:
 
     def __init__(self, loss: TokenLoss) -> None:
         self.loss = loss
+        self.parts: MeanParts | None = None  # of the last training forward
 
     def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: int | Tensor | None = None) -> Tensor:
         if labels is None:
@@ -41,7 +43,10 @@ class ComputeLoss:
         logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
         if torch.is_grad_enabled():
             batch = causal_batch(labels.to(logits.device), num_items=num_items_in_batch)
-            value: Tensor = self.loss.on_head(LogitsHead(logits, False), batch)
+            options = replace(self.loss.options, return_parts=True)
+            found, parts = self.loss.on_head(LogitsHead(logits, False), batch, options)
+            self.parts = MeanParts.of(parts, batch.targets, options.ignore_index)
+            value: Tensor = found
             return value
         alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
         # Trainer counts GPT-2's first labels too, which are no targets: alone, count here, so that this is a mean.

@@ -35,3 +35,15 @@ def test_a_resumed_run_may_log_elsewhere_but_not_learn_otherwise():
 def test_how_often_to_evaluate():
     assert [Settings(max_steps=n).steps_to_evaluate(n) for n in (3, 10, 35_000)] == [1, 1, 3500]
     assert Settings(evaluate_every=7).steps_to_evaluate(1000) == 7
+
+
+def test_a_configuration_that_cannot_serve_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    (tmp_path / "broken.json").write_text("{version: 2}")
+    with pytest.raises(ValueError, match=r"^fsdp: .*broken\.json is not JSON \(Expecting property name"):
+        Settings(fsdp=str(tmp_path / "broken.json"))
+    (tmp_path / "good.json").write_text("{}")
+    monkeypatch.setattr("scalegrad.tasks.training.settings.find_spec", lambda name: None)
+    with pytest.raises(
+        ValueError, match=r"^deepspeed: the package is not installed; pip install deepspeed, or use fsdp$"
+    ):
+        Settings(deepspeed=str(tmp_path / "good.json"))

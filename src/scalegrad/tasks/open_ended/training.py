@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,13 +87,27 @@ class TrainConfig:
     trust_remote_code: bool = False
 
 
-def train(config: TrainConfig, out: str | Path, *, overwrite: bool = False, callbacks: Iterable[Any] = ()) -> Fitted:
-    """Train as `config` says into the run's folder `out`; the same call again goes on, or loads what is finished."""
+def train(
+    config: TrainConfig,
+    out: str | Path,
+    *,
+    overwrite: bool = False,
+    callbacks: Iterable[Any] = (),
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Fitted:
+    """Train as `config` says into the run's folder `out`; the same call again goes on, or loads what is finished.
+
+    `progress` is told what is prepared before the first step, `callbacks` of the steps.
+    """
+    told = progress or (lambda *_: None)
     check_writable_folder(out, "out", make=False)
     torch.manual_seed(config.settings.seed)  # of new weights; `fit` seeds what comes after
+    told("preparing · reading the text", 0, 2)
     tokenizer = _tokenizer(config)
     training, validation = _data(config, tokenizer)
+    told("preparing · loading the model", 1, 2)
     model = _model(config, tokenizer)
+    told("preparing", 2, 2)
     limit = getattr(model.config, "max_position_embeddings", None)
     if limit is not None and config.length > limit:
         raise ValueError(f"length is {config.length}, more than the model's {counted(limit, 'position')}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,10 @@ class Settings:
             path = getattr(self, name)
             if path is not None and not Path(path).is_file():
                 raise FileNotFoundError(f"{name}: there is no configuration file {path}")
+            if path is not None:
+                _check_json(name, path)
+        if self.deepspeed is not None and find_spec("deepspeed") is None:
+            raise ValueError("deepspeed: the package is not installed; pip install deepspeed, or use fsdp")
 
     def steps_to_evaluate(self, max_steps: int) -> int:
         """Steps between two evaluations."""
@@ -98,6 +104,13 @@ class Settings:
 def _whole(name: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be a whole number from {least}, not {value!r}")
+
+
+def _check_json(name: str, path: str) -> None:
+    try:
+        json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as mistake:
+        raise ValueError(f"{name}: {path} is not JSON ({mistake})") from None
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
