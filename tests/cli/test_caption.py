@@ -162,6 +162,8 @@ def test_own_paragraphs_and_features(tmp_path, capsys):
     [
         (["train", "--scale", "huge"], "--scale must be one of small, large"),
         (["train", "--seeds", "0"], "--seeds must be at least 1"),
+        (["train", "--epochs", "0"], "scalegrad: --epochs must be at least 1, not 0"),
+        (["train", "--epochs", "-1"], "scalegrad: --epochs must be at least 1, not -1"),
         (["train", "--objective", "sg=2"], "must"),
         (["train", "--train", "a.json"], "--train, --valid and --test belong together"),
         (["evaluate"], "give MODEL to score it, or --paragraphs FILE"),
@@ -172,7 +174,20 @@ def test_own_paragraphs_and_features(tmp_path, capsys):
 )
 def test_mistakes(arguments, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(lab, "_run_all", lambda *_: pytest.fail("a training was started"))
     assert said in failed(capsys, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("epochs", [0, -1])
+def test_no_epochs_are_refused_by_the_gpu_command_and_the_library_too(epochs, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        lab.main(["--out", str(tmp_path), "--epochs", str(epochs), "--only-seed", "0"])
+    assert stopped.value.code == 2
+    assert f"--epochs must be at least 1, not {epochs}" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=f"^epochs must be at least 1, not {epochs}$"):
+        lab.run_scenes("small", tmp_path, lab.PAPER_OBJECTIVES, 1, 3, epochs=epochs)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_trainings_side_by_side(tmp_path, monkeypatch):

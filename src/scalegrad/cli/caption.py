@@ -109,6 +109,8 @@ def train(
     objectives = [Objective.parse(text) for text in objective] if objective else list(PAPER_OBJECTIVES)
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, not {seeds}")
+    if epochs is not None and epochs < 1:
+        raise ValueError(f"--epochs must be at least 1, not {epochs}")
     if scale not in SCALES:
         raise ValueError(f"--scale must be one of {', '.join(SCALES)}, not {scale!r}")
     files = {"train": train, "valid": valid, "test": test}
@@ -121,7 +123,7 @@ def train(
         if own:
             named = {name: path for name, path in files.items() if path}
             splits = _splits(named, features, images, extractor, problems, out, visual_genome, told)
-            recipe = replace(PAPER, epochs=epochs) if epochs else PAPER
+            recipe = PAPER if epochs is None else replace(PAPER, epochs=epochs)
             runs = caption_experiment(splits, recipe, out, objectives, range(seeds), overwrite=overwrite, told=told)
         else:
             at_a_time = parallel or trainings_at_a_time(len(objectives) * seeds)
