@@ -21,6 +21,7 @@ from typing import Any
 
 from scalegrad._counts import counted
 from scalegrad._version import __version__
+from scalegrad.bench.options import at_least
 from scalegrad.bench.postgres import temporary_postgres
 from scalegrad.bench.raters import Audit, Load, audit, make_folder, run_killed, run_load, server
 
@@ -32,10 +33,10 @@ def main(argv: list[str]) -> None:
         description="The study server under load, raters and server on this machine.",
         epilog="example: python -m scalegrad.bench.study --raters 200 --seconds 60",
     )
-    parser.add_argument("--raters", type=int, default=200, help="raters at once")
-    parser.add_argument("--seconds", type=float, default=60, help="how long they rate")
-    parser.add_argument("--pause", type=float, default=2.0, help="seconds from one answer of a rater to the next")
-    parser.add_argument("--kill-after", type=int, help="kill the server after so many answers and start another")
+    parser.add_argument("--raters", type=at_least(1), default=200, help="raters at once")
+    parser.add_argument("--seconds", type=at_least(1.0), default=60, help="how long they rate")
+    parser.add_argument("--pause", type=at_least(0.01), default=2.0, help="seconds from one answer to the rater's next")
+    parser.add_argument("--kill-after", type=at_least(1), help="kill the server after so many answers, start another")
     parser.add_argument("--postgres", action="store_true", help="on a temporary PostgreSQL, not on SQLite")
     parser.add_argument("--out", type=Path, help="where the result goes")
     options = parser.parse_args(argv)
