@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -122,6 +124,45 @@ def test_a_trained_captioner_describes_images_and_is_scored(trained, tmp_path, c
     found = json.loads(capsys.readouterr().out)
     assert set(found) == {"human", "greedy,block=1"}
     assert found["greedy,block=1"]["rep_1"] == 0.0
+
+
+def test_scoring_on_images_keeps_their_features(trained, tmp_path, capsys, monkeypatch):
+    """Beside a run, where training would look for them; beside the paragraphs if the captioner is no run."""
+    from scalegrad.tasks.captioning import extraction
+    from scalegrad.tasks.captioning.features import open_features
+    from scalegrad.tasks.captioning.problems import Problems
+
+    images, runs, texts = tmp_path / "images", tmp_path / "runs", tmp_path / "texts"
+    for folder in (images, texts):
+        folder.mkdir()
+    shutil.copytree(trained / "mle-seed0", runs / "mle-seed0")
+    for number in range(3):
+        make_scene("test", number).image.save(images / f"{number}.png")
+    path = coco(texts / "test.json", [(number, make_scene("test", number).paragraph) for number in range(3)])
+
+    def evaluate(model):
+        asked = ["--paragraphs", path, "--images", str(images), "--strategy", "greedy,block=1", "--json"]
+        with pytest.raises(SystemExit) as stopped:
+            main(["caption", "evaluate", str(model), *asked])
+        assert not stopped.value.code
+        return json.loads(capsys.readouterr().out)
+
+    first = evaluate(runs / "mle-seed0")
+    (kept,) = runs.glob("regions-*.safetensors")
+    made = extraction.extract(extraction.images_in(images), extraction.load_extractor("scenes"))
+    for name, regions in made.items():
+        torch.testing.assert_close(open_features(kept)[name], regions)
+    evaluate(runs / "mle-seed0" / "model")
+    assert [file.name for file in texts.glob("regions-*")] == [kept.name]
+    with monkeypatch.context() as patched:
+        patched.setattr(extraction, "load_extractor", lambda *_: pytest.fail("features were extracted again"))
+        monkeypatch.chdir(runs / "mle-seed0")
+        assert evaluate(".") == first
+        extraction.features_of(images, "scenes", runs, Problems())  # as `caption train --out runs` does
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    kept.unlink()
+    assert evaluate(runs / "mle-seed0") == first
+    assert list(runs.glob("regions-*")) == []
 
 
 def test_own_paragraphs_and_features(tmp_path, capsys):

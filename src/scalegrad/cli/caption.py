@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -167,7 +168,8 @@ def evaluate(
         quiet_transformers()
         with bars() as told, status(f"loading {model}"):
             network, tokenizer = _load(model)
-            examples = _examples(items, network, features, images, problems, limit, told)
+            cache = _kept_beside(model, paragraphs)
+            examples = _examples(items, network, features, images, cache, problems, limit, told)
         references = [item.paragraph for item in examples]
         found = {"human": repetitiveness(references)}
         for text in strategy or ["greedy", "greedy,soft_block=3"]:
@@ -240,9 +242,20 @@ def _load(name: str) -> tuple[Any, Any]:
     return load_captioner(name)
 
 
+def _kept_beside(model: str, paragraphs: Path | None) -> Path | None:
+    """Where features of images are kept: beside a run, where its training keeps them, or else beside the paragraphs.
+
+    None where nothing may be written: scoring reads, and needs no more.
+    """
+    folder = Path(model).expanduser().resolve()
+    run = (folder / "model" / "config.json").is_file()
+    beside = folder.parent if run else (paragraphs or folder).resolve().parent
+    return beside if os.access(beside, os.W_OK) else None
+
+
 def _examples(
-    items: Any, network: Any, features: Path | None, images: Path | None, problems: Problems, limit: int | None,
-    told: Told,
+    items: Any, network: Any, features: Path | None, images: Path | None, cache: Path | None, problems: Problems,
+    limit: int | None, told: Told,
 ) -> list[Example]:  # fmt: skip
     from scalegrad.tasks.captioning.dataset import examples_of
     from scalegrad.tasks.captioning.experiment import scene_examples
@@ -256,7 +269,7 @@ def _examples(
     maker = network.config.regions_from
     if images and not maker:
         raise ValueError("this captioner was trained on features made elsewhere: give --features PATH, not --images")
-    regions = features_of(images, maker, None, problems, told) if images else open_features(features or "")
+    regions = features_of(images, maker, cache, problems, told) if images else open_features(features or "")
     return examples_of(items, regions, problems)
 
 
