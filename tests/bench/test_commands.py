@@ -20,6 +20,34 @@ def test_every_benchmark_has_a_main():
         assert stop.value.code == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "value", "said"),
+    [
+        *((name, "--rounds", "0", "a whole number of at least 1") for name in ("cpu", "gpu", "metrics", "throughput")),
+        ("cpu", "--vocab", "1", "a whole number of at least 2"),
+        ("throughput", "--batch", "0", "a whole number of at least 1"),
+        ("throughput", "--length", "1", "a whole number of at least 2"),
+        ("throughput", "--vocab", "0", "a whole number of at least 2"),
+        ("throughput", "--width", "0", "a whole number of at least 1"),
+        ("study", "--raters", "0", "a whole number of at least 1"),
+        ("study", "--raters", "many", "a whole number of at least 1"),
+        ("study", "--seconds", "0", "a number of at least 1"),
+        ("study", "--seconds", "inf", "a number of at least 1"),
+        ("study", "--pause", "0", "a number of at least 0.01"),
+        ("study", "--kill-after", "0", "a whole number of at least 1"),
+    ],
+)
+def test_counts_of_nothing_are_refused_before_anything_runs(name, option, value, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main([name, option, value])
+    assert stop.value.code == 2
+    told = capsys.readouterr()
+    assert told.err.endswith(f": error: argument {option}: must be {said}, not {value}\n")
+    assert told.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture
 def one_thread():
     before = torch.get_num_threads()

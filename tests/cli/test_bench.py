@@ -46,3 +46,26 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(tmp_path, capsys):
     assert run("plot", str(tmp_path / "none.csv")) == 2
     assert capsys.readouterr().err.startswith("scalegrad: ")
     assert run("plot") == 2
+
+
+def test_the_study_under_load_in_words_and_as_json(tmp_path, capsys):
+    """The file and --json hold the figures, words and a small table say them."""
+    out = tmp_path / "made" / "load.json"
+    asked = ("study", "--raters", "2", "--seconds", "1", "--pause", "0.4", "--out", str(out))
+    assert run(*asked, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == json.loads(out.read_text())
+    assert told["audit"]["stored"] == told["acknowledged"] > 0
+    assert [file.name for file in out.parent.iterdir()] == ["load.json"]
+    assert run(*asked) == 0
+    said = capsys.readouterr().out.splitlines()
+    stored = json.loads(out.read_text())
+    answers = stored["acknowledged"]
+    assert said[0].startswith("2 raters on SQLite, each answering every 0.4 s for 1 s; ")
+    assert said[1].startswith(
+        f"{answers} answers acknowledged: {answers} stored, 0 lost, 0 doubled, 0 gaps; 0 requests"
+    )
+    assert said[2].split() == ["ms", "p50", "p95", "p99", "max"]
+    assert said[3].split() == ["answer", "acknowledged", *map(str, stored["answer_ms"].values())]
+    assert said[4].split() == ["next", "page", *map(str, stored["page_ms"].values())]
+    assert said[5:] == [f"stored in {out}"]

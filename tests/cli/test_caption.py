@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -124,6 +126,45 @@ def test_a_trained_captioner_describes_images_and_is_scored(trained, tmp_path, c
     assert found["greedy,block=1"]["rep_1"] == 0.0
 
 
+def test_scoring_on_images_keeps_their_features(trained, tmp_path, capsys, monkeypatch):
+    """Beside a run, where training would look for them; beside the paragraphs if the captioner is no run."""
+    from scalegrad.tasks.captioning import extraction
+    from scalegrad.tasks.captioning.features import open_features
+    from scalegrad.tasks.captioning.problems import Problems
+
+    images, runs, texts = tmp_path / "images", tmp_path / "runs", tmp_path / "texts"
+    for folder in (images, texts):
+        folder.mkdir()
+    shutil.copytree(trained / "mle-seed0", runs / "mle-seed0")
+    for number in range(3):
+        make_scene("test", number).image.save(images / f"{number}.png")
+    path = coco(texts / "test.json", [(number, make_scene("test", number).paragraph) for number in range(3)])
+
+    def evaluate(model):
+        asked = ["--paragraphs", path, "--images", str(images), "--strategy", "greedy,block=1", "--json"]
+        with pytest.raises(SystemExit) as stopped:
+            main(["caption", "evaluate", str(model), *asked])
+        assert not stopped.value.code
+        return json.loads(capsys.readouterr().out)
+
+    first = evaluate(runs / "mle-seed0")
+    (kept,) = runs.glob("regions-*.safetensors")
+    made = extraction.extract(extraction.images_in(images), extraction.load_extractor("scenes"))
+    for name, regions in made.items():
+        torch.testing.assert_close(open_features(kept)[name], regions)
+    evaluate(runs / "mle-seed0" / "model")
+    assert [file.name for file in texts.glob("regions-*")] == [kept.name]
+    with monkeypatch.context() as patched:
+        patched.setattr(extraction, "load_extractor", lambda *_: pytest.fail("features were extracted again"))
+        monkeypatch.chdir(runs / "mle-seed0")
+        assert evaluate(".") == first
+        extraction.features_of(images, "scenes", runs, Problems())  # as `caption train --out runs` does
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    kept.unlink()
+    assert evaluate(runs / "mle-seed0") == first
+    assert list(runs.glob("regions-*")) == []
+
+
 def test_own_paragraphs_and_features(tmp_path, capsys):
     """Twelve images with features in one file; one without a caption and one without features are counted."""
     regions = {
@@ -162,6 +203,8 @@ def test_own_paragraphs_and_features(tmp_path, capsys):
     [
         (["train", "--scale", "huge"], "--scale must be one of small, large"),
         (["train", "--seeds", "0"], "--seeds must be at least 1"),
+        (["train", "--epochs", "0"], "scalegrad: --epochs must be at least 1, not 0"),
+        (["train", "--epochs", "-1"], "scalegrad: --epochs must be at least 1, not -1"),
         (["train", "--objective", "sg=2"], "must"),
         (["train", "--train", "a.json"], "--train, --valid and --test belong together"),
         (["evaluate"], "give MODEL to score it, or --paragraphs FILE"),
@@ -172,7 +215,20 @@ def test_own_paragraphs_and_features(tmp_path, capsys):
 )
 def test_mistakes(arguments, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(lab, "_run_all", lambda *_: pytest.fail("a training was started"))
     assert said in failed(capsys, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("epochs", [0, -1])
+def test_no_epochs_are_refused_by_the_gpu_command_and_the_library_too(epochs, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        lab.main(["--out", str(tmp_path), "--epochs", str(epochs), "--only-seed", "0"])
+    assert stopped.value.code == 2
+    assert f"--epochs must be at least 1, not {epochs}" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=f"^epochs must be at least 1, not {epochs}$"):
+        lab.run_scenes("small", tmp_path, lab.PAPER_OBJECTIVES, 1, 3, epochs=epochs)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_trainings_side_by_side(tmp_path, monkeypatch):

@@ -316,9 +316,30 @@ def test_a_checkpoint_without_all_weights_is_refused(
     assert "lacks 1 weight a language model needs" in refused(capsys, folder, "--prefixes", prefixes)
 
 
-def test_an_output_one_may_not_write(causal: Path, prefixes: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = refused(capsys, causal, "--prefixes", prefixes, "--out", "/proc/nowhere/out.jsonl", "--max-new-tokens", 2)
-    assert "/proc/nowhere" in told
+def test_an_output_one_may_not_write(
+    causal: Path, prefixes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said before the model is loaded, by the option's name."""
+    monkeypatch.setattr(decoding, "load", lambda *_: pytest.fail("the model was loaded"))
+    options = (causal, "--prefixes", prefixes, "--out")
+    told = refused(capsys, *options, "/proc/nowhere/out.jsonl")
+    assert told.startswith("scalegrad: --out: /proc/nowhere cannot be written to (")
+    told = refused(capsys, *options, prefixes / "out.jsonl")
+    assert told == f"scalegrad: --out: {prefixes} is a file; expected a folder to write to\n"
+    told = refused(capsys, *options, tmp_path)
+    assert told == f"scalegrad: --out: {tmp_path} is a folder; expected the name of a file to write\n"
+    assert list(tmp_path.iterdir()) == [prefixes]
+
+
+def test_the_folder_of_the_output_is_made_when_there_is_something_to_write(
+    causal: Path, prefixes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new" / "deep" / "out.jsonl"
+    options = (causal, "--prefixes", prefixes, "--out", out, "--max-new-tokens")
+    refused(capsys, *options, 0)
+    assert not (tmp_path / "new").exists()
+    complete(*options, 2)
+    assert len(lines(out)) == 4
 
 
 def test_a_file_is_gone_on_with_however_the_model_is_spelled(

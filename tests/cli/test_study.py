@@ -142,6 +142,8 @@ def test_from_new_to_analyse(tmp_path, files, capsys):
     printed = capsys.readouterr().out
     assert "80.0%" in printed
     assert "paper" in printed
+    assert run("study", "analyse", str(folder), "--level", "2") == 2
+    assert capsys.readouterr().err == "scalegrad: level must be a share between 0 and 1, not 2\n"
 
 
 def test_serve_leaves_the_logs_of_others_alone(tmp_path, files, capsys):

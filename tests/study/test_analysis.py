@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import random
 from dataclasses import replace
 
@@ -227,3 +228,38 @@ def test_votes_and_reports_on_disk(tmp_path):
     assert "<script" not in page
     assert "http" not in page.replace("http://www.w3.org", "")
     assert votes_csv([]).startswith("rater,number,kind")
+
+
+def test_a_report_of_no_votes_has_the_columns_of_one_with_votes(tmp_path):
+    study = made_study(systems=("sg", "mle"), prefixes=6)
+    given = answers_by(study, lambda *_: "sg")
+    for name, answers in (("none", []), ("all", given)):
+        write_report(analyse(study, answers), votes_of(study, answers), tmp_path / name)
+    for file in ("pairs.csv", "raters.csv", "votes.csv"):
+        header = (tmp_path / "none" / file).read_text().splitlines()[0]
+        assert header == (tmp_path / "all" / file).read_text().splitlines()[0]
+    assert rows_of(tmp_path / "none" / "pairs.csv") == []
+
+
+def test_a_report_is_as_readable_as_other_files_and_leaves_nothing_unfinished(tmp_path, monkeypatch):
+    study = made_study(systems=("sg", "mle"), prefixes=6)
+    before = os.umask(0o022)
+    try:
+        write_report(analyse(study, []), [], tmp_path / "whole")
+    finally:
+        os.umask(before)
+    assert {file.stat().st_mode & 0o777 for file in (tmp_path / "whole").iterdir()} == {0o644}
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_report(analyse(study, []), [], tmp_path / "full")
+    assert list((tmp_path / "full").iterdir()) == []
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 2.0, math.nan])
+def test_a_level_is_a_share_also_before_there_are_votes(level):
+    with pytest.raises(ValueError, match=f"^level must be a share between 0 and 1, not {level:g}$"):
+        analyse(made_study(systems=("sg", "mle"), prefixes=6), [], level=level)

@@ -13,6 +13,7 @@ from scalegrad.bench.cases import Case
 from scalegrad.bench.ceilings import measure_ceilings
 from scalegrad.bench.clock import CpuClock
 from scalegrad.bench.losses import Settings, measure_case
+from scalegrad.bench.options import at_least
 from scalegrad.bench.record import Result, about, finish, lines, print_table
 
 VOCAB = 50_257
@@ -25,8 +26,8 @@ def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m scalegrad.bench cpu", description=__doc__, epilog="example: python -m scalegrad.bench cpu"
     )
-    parser.add_argument("--rounds", type=int, default=7, help="how often each is timed (default 7)")
-    parser.add_argument("--vocab", type=int, default=VOCAB, help="tokens in the vocabulary")
+    parser.add_argument("--rounds", type=at_least(1), default=7, help="how often each is timed (default 7)")
+    parser.add_argument("--vocab", type=at_least(2), default=VOCAB, help="tokens in the vocabulary")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/cpu.csv"), help="where the results go")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     args = parser.parse_args(argv)

@@ -17,6 +17,7 @@ from scalegrad.bench.cases import Case, full_cases, tiny_cases
 from scalegrad.bench.ceilings import Ceilings, measure_ceilings
 from scalegrad.bench.clock import Clock, CpuClock, CudaClock
 from scalegrad.bench.losses import IMPLS, Settings, measure_case
+from scalegrad.bench.options import at_least
 from scalegrad.bench.record import Line, about, figure, lines, print_table, save
 from scalegrad.bench.requirements import Verdict, print_verdicts, verdicts
 from scalegrad.bench.runner import Row, Skipped, reason
@@ -85,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="few rounds, and nothing that only the plots need")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, on a CPU if need be: tries the benchmark")
     parser.add_argument("--impl", choices=IMPLS, default="triton", help="of our losses; torch: sparse and chunked")
-    parser.add_argument("--rounds", type=int, help="how often each is timed (default 20)")
+    parser.add_argument("--rounds", type=at_least(1), help="how often each is timed (default 20)")
     parser.add_argument("--out", type=Path, help="where the CSV goes (default benchmarks/gpu-NAME.csv)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     return parser

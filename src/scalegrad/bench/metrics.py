@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from scalegrad._counts import counted
 from scalegrad.bench.clock import Contender, CpuClock
+from scalegrad.bench.options import at_least
 from scalegrad.bench.record import Result, about, finish, lines, print_table
 from scalegrad.bench.runner import WrongResult, compare
 from scalegrad.metrics import next_token, repetition_per_text
@@ -133,7 +134,7 @@ def main(argv: list[str]) -> None:
         epilog="example: python -m scalegrad.bench metrics --scale 0.1",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="less than 1 for a quicker look (default: 1)")
-    parser.add_argument("--rounds", type=int, default=7, help="how often each is timed (default 7)")
+    parser.add_argument("--rounds", type=at_least(1), default=7, help="how often each is timed (default 7)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/metrics.csv"), help="where the results go")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     args = parser.parse_args(argv)

@@ -1,6 +1,6 @@
 """The study server under load: how long an answer takes to be acknowledged, and whether all of them are kept.
 
-python -m scalegrad.bench.study --raters 200 --seconds 60 --out benchmarks/study-load-sqlite.json
+python -m scalegrad.bench study --raters 200 --seconds 60 --out benchmarks/study-load-sqlite.json
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -21,32 +21,44 @@ from typing import Any
 
 from scalegrad._counts import counted
 from scalegrad._version import __version__
+from scalegrad.bench.options import at_least
 from scalegrad.bench.postgres import temporary_postgres
 from scalegrad.bench.raters import Audit, Load, audit, make_folder, run_killed, run_load, server
+from scalegrad.runs import write_json
+
+SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 
 def main(argv: list[str]) -> None:
-    """Print the result as JSON and store it."""
-    parser = argparse.ArgumentParser(
-        prog="python -m scalegrad.bench.study",
-        description="The study server under load, raters and server on this machine.",
-        epilog="example: python -m scalegrad.bench.study --raters 200 --seconds 60",
-    )
-    parser.add_argument("--raters", type=int, default=200, help="raters at once")
-    parser.add_argument("--seconds", type=float, default=60, help="how long they rate")
-    parser.add_argument("--pause", type=float, default=2.0, help="seconds from one answer of a rater to the next")
-    parser.add_argument("--kill-after", type=int, help="kill the server after so many answers and start another")
-    parser.add_argument("--postgres", action="store_true", help="on a temporary PostgreSQL, not on SQLite")
-    parser.add_argument("--out", type=Path, help="where the result goes")
-    options = parser.parse_args(argv)
-    print(f"{counted(options.raters, 'rater')} for {options.seconds:.0f} s …", file=sys.stderr)
-    text = json.dumps(measure(options), indent=2)
+    """Print the result, and store it as JSON."""
+    options = _parser().parse_args(argv)
+    print(f"{counted(options.raters, 'rater')} for {options.seconds:g} s …", file=sys.stderr)
+    result = measure(options)
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        made = options.out.with_name(f".{options.out.name}.part")
-        made.write_text(text + "\n", encoding="utf-8")
-        made.replace(options.out)
-    print(text)
+        write_json(options.out, result)
+    if options.json:
+        print(json.dumps(result, indent=2))
+        return
+    print(summary(result))
+    if options.out:
+        print(f"stored in {options.out}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m scalegrad.bench study",
+        description="The study server under load, raters and server on this machine.",
+        epilog="example: python -m scalegrad.bench study --raters 200 --seconds 60",
+    )
+    parser.add_argument("--raters", type=at_least(1), default=200, help="raters at once")
+    parser.add_argument("--seconds", type=at_least(1.0), default=60, help="how long they rate")
+    parser.add_argument("--pause", type=at_least(0.01), default=2.0, help="seconds from one answer to the rater's next")
+    parser.add_argument("--kill-after", type=at_least(1), help="kill the server after so many answers, start another")
+    parser.add_argument("--postgres", action="store_true", help="on a temporary PostgreSQL, not on SQLite")
+    parser.add_argument("--out", type=Path, help="where the result goes")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    return parser
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -85,14 +97,32 @@ def _result(options: argparse.Namespace, load: Load, found: Audit, left: Audit |
         "audit": asdict(found),
         "retries": load.retries,
         "statuses": load.statuses,
-        "answer_ms": _summary(load.answer_seconds),
-        "page_ms": _summary(load.page_seconds),
+        "answer_ms": _milliseconds(load.answer_seconds),
+        "page_ms": _milliseconds(load.page_seconds),
     }
 
 
-def _summary(seconds: list[float]) -> dict[str, float]:
-    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
-    return {name: round(1000 * percentile(seconds, share), 1) for name, share in shares.items()}
+def _milliseconds(seconds: list[float]) -> dict[str, float]:
+    return {name: round(1000 * percentile(seconds, share), 1) for name, share in SHARES.items()}
+
+
+def summary(result: Mapping[str, Any]) -> str:
+    """The result in a few lines: what was kept of what was acknowledged, and how long answers and pages took."""
+    raters = f"{counted(result['raters'], 'rater')} on {result['database']}"
+    lines = [f"{raters}, each answering every {result['pause_s']:g} s for {result['seconds']:g} s; {result['machine']}"]
+    if killed := result["killed"]:
+        lines.append(f"server killed after {counted(killed['after_answers'], 'answer')}: {_kept(killed['audit_then'])}")
+    sent_again = f"{counted(result['retries'], 'request')} sent again"
+    lines.append(f"{counted(result['acknowledged'], 'answer')} acknowledged: {_kept(result['audit'])}; {sent_again}")
+    lines.append(f"{'ms':24}" + "".join(f"{name:>9}" for name in SHARES))
+    for name, key in (("answer acknowledged", "answer_ms"), ("next page", "page_ms")):
+        lines.append(f"{name:24}" + "".join(f"{result[key][share]:9.1f}" for share in SHARES))
+    return "\n".join(lines)
+
+
+def _kept(found: Mapping[str, int]) -> str:
+    lost = f"{found['lost']:,} lost, {found['doubled']:,} doubled, {counted(found['gaps'], 'gap')}"
+    return f"{found['stored']:,} stored, {lost}"
 
 
 def percentile(values: Sequence[float], share: float) -> float:

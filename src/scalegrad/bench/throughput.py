@@ -23,6 +23,7 @@ from scalegrad._counts import counted
 from scalegrad.bench.cases import Batch, Case, make_batch
 from scalegrad.bench.clock import Clock, Contender, CpuClock, CudaClock
 from scalegrad.bench.exact import ALPHA, GAMMA, Outcome, exact_answers, judge
+from scalegrad.bench.options import at_least
 from scalegrad.bench.record import Line, about, figure, finish, lines, print_table, save
 from scalegrad.bench.runner import Measurement, Row, compare
 from scalegrad.bench.step import LOSS_TOLERANCE, gpt2_shaped
@@ -161,11 +162,11 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         epilog="example: python -m scalegrad.bench throughput --batch 1 32",
     )
-    parser.add_argument("--rounds", type=int, default=30, help="steps of each contender (default 30)")
-    parser.add_argument("--batch", type=int, nargs="+", help="sequences in a step (default: 1, on a GPU also 32)")
-    parser.add_argument("--length", type=int, default=STEPS, help=f"tokens in a sequence (default {STEPS})")
-    parser.add_argument("--vocab", type=int, default=VOCAB, help=f"tokens in the vocabulary (default {VOCAB})")
-    parser.add_argument("--width", type=int, default=WIDTH, help=f"of the model (default {WIDTH}: GPT-2 small)")
+    parser.add_argument("--rounds", type=at_least(1), default=30, help="steps of each contender (default 30)")
+    parser.add_argument("--batch", type=at_least(1), nargs="+", help="sequences a step (default: 1, on a GPU also 32)")
+    parser.add_argument("--length", type=at_least(2), default=STEPS, help=f"tokens in a sequence (default {STEPS})")
+    parser.add_argument("--vocab", type=at_least(2), default=VOCAB, help=f"tokens in the vocabulary (default {VOCAB})")
+    parser.add_argument("--width", type=at_least(1), default=WIDTH, help=f"of the model (default {WIDTH}: GPT-2 small)")
     parser.add_argument("--cpu", action="store_true", help="on the CPU even where there is a GPU")
     parser.add_argument("--out", type=Path, help="where the CSV goes (default benchmarks/throughput-NAME.csv)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")

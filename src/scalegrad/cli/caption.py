@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -109,6 +110,8 @@ def train(
     objectives = [Objective.parse(text) for text in objective] if objective else list(PAPER_OBJECTIVES)
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, not {seeds}")
+    if epochs is not None and epochs < 1:
+        raise ValueError(f"--epochs must be at least 1, not {epochs}")
     if scale not in SCALES:
         raise ValueError(f"--scale must be one of {', '.join(SCALES)}, not {scale!r}")
     files = {"train": train, "valid": valid, "test": test}
@@ -121,7 +124,7 @@ def train(
         if own:
             named = {name: path for name, path in files.items() if path}
             splits = _splits(named, features, images, extractor, problems, out, visual_genome, told)
-            recipe = replace(PAPER, epochs=epochs) if epochs else PAPER
+            recipe = PAPER if epochs is None else replace(PAPER, epochs=epochs)
             runs = caption_experiment(splits, recipe, out, objectives, range(seeds), overwrite=overwrite, told=told)
         else:
             at_a_time = parallel or trainings_at_a_time(len(objectives) * seeds)
@@ -165,7 +168,8 @@ def evaluate(
         quiet_transformers()
         with bars() as told, status(f"loading {model}"):
             network, tokenizer = _load(model)
-            examples = _examples(items, network, features, images, problems, limit, told)
+            cache = _kept_beside(model, paragraphs)
+            examples = _examples(items, network, features, images, cache, problems, limit, told)
         references = [item.paragraph for item in examples]
         found = {"human": repetitiveness(references)}
         for text in strategy or ["greedy", "greedy,soft_block=3"]:
@@ -238,9 +242,20 @@ def _load(name: str) -> tuple[Any, Any]:
     return load_captioner(name)
 
 
+def _kept_beside(model: str, paragraphs: Path | None) -> Path | None:
+    """Where features of images are kept: beside a run, where its training keeps them, or else beside the paragraphs.
+
+    None where nothing may be written: scoring reads, and needs no more.
+    """
+    folder = Path(model).expanduser().resolve()
+    run = (folder / "model" / "config.json").is_file()
+    beside = folder.parent if run else (paragraphs or folder).resolve().parent
+    return beside if os.access(beside, os.W_OK) else None
+
+
 def _examples(
-    items: Any, network: Any, features: Path | None, images: Path | None, problems: Problems, limit: int | None,
-    told: Told,
+    items: Any, network: Any, features: Path | None, images: Path | None, cache: Path | None, problems: Problems,
+    limit: int | None, told: Told,
 ) -> list[Example]:  # fmt: skip
     from scalegrad.tasks.captioning.dataset import examples_of
     from scalegrad.tasks.captioning.experiment import scene_examples
@@ -254,7 +269,7 @@ def _examples(
     maker = network.config.regions_from
     if images and not maker:
         raise ValueError("this captioner was trained on features made elsewhere: give --features PATH, not --images")
-    regions = features_of(images, maker, None, problems, told) if images else open_features(features or "")
+    regions = features_of(images, maker, cache, problems, told) if images else open_features(features or "")
     return examples_of(items, regions, problems)
 
 

@@ -144,6 +144,8 @@ def _check(
     prefixes: str | None, field: str | None, protocol: str | None, text: str | None, out: str, limit: int | None,
     as_json: bool,
 ) -> None:  # fmt: skip
+    from scalegrad.runs import check_writable_folder
+
     if (prefixes is None) == (protocol is None):
         raise ValueError("give either --prefixes FILE or --protocol paper")
     if text is not None and protocol is None:
@@ -154,6 +156,10 @@ def _check(
         raise ValueError(f"--limit must be at least 1, not {limit}")
     if as_json and out == "-":
         raise ValueError("--json reports on standard output, where the texts go: give --out FILE")
+    if out != "-":
+        if Path(out).is_dir():
+            raise ValueError(f"--out: {out} is a folder; expected the name of a file to write")
+        check_writable_folder(Path(out).parent, "--out", make=False)  # before the model is loaded
 
 
 def _texts(source: str, field: str | None) -> Iterator[str]:

@@ -15,7 +15,7 @@ import torch
 from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._version import __version__
-from scalegrad.decoding.generation import generate
+from scalegrad.decoding.generation import check_new_tokens, generate
 from scalegrad.decoding.journal import Journal
 from scalegrad.decoding.memory import batch_estimate, out_of_memory
 from scalegrad.decoding.strategies import Beam, Strategy, parse
@@ -66,6 +66,7 @@ def complete(
     strategy = parse(strategy) if isinstance(strategy, str) else strategy
     if batch is not None and batch < 1:
         raise ValueError(f"batch must be at least 1, not {batch!r}")
+    check_new_tokens(min_new_tokens, max_new_tokens)
     _check_lengths(model, prefixes, max_new_tokens)
     settings = {
         "model": name,

@@ -96,6 +96,14 @@ def generate(
     return [ids[: next((at for at, token in enumerate(ids) if token in ends), len(ids))] for ids in new]
 
 
+def check_new_tokens(min_new_tokens: int, max_new_tokens: int) -> None:
+    """A ValueError unless the lengths are such that a text can have them."""
+    if max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens must be at least 1, not {max_new_tokens!r}")
+    if not 0 <= min_new_tokens <= max_new_tokens:
+        raise ValueError(f"min_new_tokens must lie in [0, {max_new_tokens}], not {min_new_tokens!r}")
+
+
 def generation_arguments(
     model: Any,
     inputs: Mapping[str, Tensor],
@@ -114,10 +122,7 @@ def generation_arguments(
     inputs and serve one call. The arguments mean what they mean in `generate`.
     """
     strategy = parse(strategy) if isinstance(strategy, str) else strategy
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, not {max_new_tokens!r}")
-    if not 0 <= min_new_tokens <= max_new_tokens:
-        raise ValueError(f"min_new_tokens must lie in [0, {max_new_tokens}], not {min_new_tokens!r}")
+    check_new_tokens(min_new_tokens, max_new_tokens)
     masked = _checked(model, inputs)
     history = History.of(model, masked, strategy.seen)
     changes = [*processors, *strategy.processors(history)]

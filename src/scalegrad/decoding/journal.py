@@ -99,6 +99,7 @@ class Journal:
             path.unlink(missing_ok=True)
 
     def _open(self) -> BinaryIO:
+        self.out.parent.mkdir(parents=True, exist_ok=True)
         stream = self.partial.open("r+b" if self.partial.exists() else "w+b")
         try:
             _lock(stream, self.out)

@@ -148,7 +148,7 @@ def run_scenes(
     Several processes of a thread each are faster than one of several threads: the products of a step are small.
     """
     sizes, recipe = SCALES[scale]
-    recipe = replace(recipe, epochs=epochs) if epochs else recipe
+    recipe = recipe if epochs is None else replace(recipe, epochs=epochs)
     wanted = [(objective, seed) for seed in range(seeds) for objective in objectives]
     # Made here, so that a folder with runs of other settings is refused before anything starts.
     runs = [
@@ -161,7 +161,7 @@ def run_scenes(
         return caption_experiment(splits, recipe, folder, objectives, range(seeds), told=told)
     start = [sys.executable, "-m", "scalegrad.lab.captioning", "--out", str(folder), "--scale", scale]
     start += ["--regions", str(regions)] if regions else []
-    start += ["--epochs", str(epochs)] if epochs else []
+    start += [] if epochs is None else ["--epochs", str(epochs)]
     names = {at: f"training {wanted[at][0].label}, seed {wanted[at][1]}" for at in left}
     commands = {
         names[at]: [*start, "--objective", str(wanted[at][0]), "--only-seed", str(wanted[at][1])] for at in left
@@ -246,11 +246,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=int, help="in place of the recipe's")
     parser.add_argument("--regions", type=Path, help="file for the scenes' features")
     given = parser.parse_args(argv)
+    if given.epochs is not None and given.epochs < 1:
+        parser.error(f"--epochs must be at least 1, not {given.epochs}")
     objectives = given.objective or PAPER_OBJECTIVES
     sizes, recipe = SCALES[given.scale]
     regions = kept_regions(given.regions, sizes) if given.regions else None
     if given.only_seed is not None:
-        recipe = replace(recipe, epochs=given.epochs) if given.epochs else recipe
+        recipe = recipe if given.epochs is None else replace(recipe, epochs=given.epochs)
         caption_experiment(scene_splits(sizes, regions=regions), recipe, given.out, objectives, [given.only_seed])
     elif given.seeds:
         options = {"epochs": given.epochs, "regions": given.regions}

@@ -129,6 +129,8 @@ def analyse(
     """
     if most_failed is not None and most_failed < 0:
         raise ValueError(f"most_failed must be 0 or more, not {most_failed}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must be a share between 0 and 1, not {level:g}")
     votes = votes_of(study, answers)
     by_rater: dict[str, list[Vote]] = {rater: [] for rater in study.sheets}
     for vote in votes:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
-import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._version import __version__
+from scalegrad.runs import write_text
 from scalegrad.study.analysis import Analysis, PairFigures
 from scalegrad.study.paper import PAPER, PaperRow
 from scalegrad.study.votes import Vote, votes_csv
@@ -127,15 +126,12 @@ def write_report(analysis: Analysis, votes: Iterable[Vote], folder: str | Path) 
     folder.mkdir(parents=True, exist_ok=True)
     files = {
         "report.html": report_page(analysis),
-        "pairs.csv": _csv([_flat(asdict(pair)) for pair in analysis.pairs]),
-        "raters.csv": _csv([_flat(asdict(rater)) for rater in analysis.raters]),
+        "pairs.csv": _csv([_flat(asdict(pair)) for pair in analysis.pairs], _columns(PairFigures)),
+        "raters.csv": _csv([_flat(asdict(rater)) for rater in analysis.raters]),  # a study has at least one
         "votes.csv": votes_csv(votes),
     }
     for name, text in files.items():
-        handle, made = tempfile.mkstemp(dir=folder, prefix=f".{name}-")
-        with open(handle, "w", encoding="utf-8", newline="") as out:
-            out.write(text)
-        os.replace(made, folder / name)
+        write_text(folder / name, text)
 
 
 def report_page(analysis: Analysis) -> str:
@@ -193,13 +189,24 @@ def p_value(p: float) -> str:
     return "<.001" if p < 0.001 else f"={p:.3f}".replace("0.", ".", 1)
 
 
-def _csv(rows: list[dict[str, Any]]) -> str:
+def _csv(rows: list[dict[str, Any]], columns: list[str] | None = None) -> str:
     out = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(out, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    writer = csv.DictWriter(out, columns or list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
     return out.getvalue()
+
+
+def _columns(figures: type) -> list[str]:
+    """The names `_flat` gives to figures of this dataclass, known before there is one.
+
+    >>> _columns(PairFigures)[5:9]
+    ['prefixes', 'win_rate_estimate', 'win_rate_low', 'win_rate_high']
+    """
+    names: list[str] = []
+    for name, kind in get_type_hints(figures).items():
+        names += [f"{name}_{inner.name}" for inner in fields(kind)] if is_dataclass(kind) else [name]
+    return names
 
 
 def _flat(figures: dict[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,10 @@ class Recipe:
     evaluations: int = 30
     patience: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise ValueError(f"epochs must be at least 1, not {self.epochs}")
+
     def rate(self, epoch: float) -> float:
         """The factor on the learning rate after so many epochs.
 
