@@ -56,7 +56,9 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="here a GPU would be used")
+needs_no_gpu = pytest.mark.skipif(
+    torch.cuda.is_available(), reason="this machine has a GPU, which the benchmark would use in place of the CPU"
+)
 
 
 @needs_no_gpu

@@ -87,11 +87,11 @@ def test_a_finished_run_is_found_however_its_model_is_spelled(tried, saved_tiny,
     (saved_tiny.parent / "other").mkdir(exist_ok=True)
     out = tmp_path / job.name
     for model in (f"{saved_tiny}/", f"./{saved_tiny.name}", saved_tiny.name):
-        assert find_finished(replace(job.config, model=model), out) is not None
+        assert find_finished(replace(job.config, model=model), out).path == out
     assert find_finished(replace(job.config, model="./other"), out) is None
     assert find_finished(replace(job.config, model="other"), out) is None
     write_json(out / "config.json", Run.open(out).config | {"model": saved_tiny.name})  # relative: to which folder?
-    assert find_finished(replace(job.config, model=saved_tiny.name), out) is not None
+    assert find_finished(replace(job.config, model=saved_tiny.name), out).path == out
     assert find_finished(replace(job.config, model=str(saved_tiny)), out) is None
 
 

@@ -57,6 +57,11 @@ def share_gpu(processes: int) -> None:
         torch.cuda.set_per_process_memory_fraction(1 / processes)
 
 
+def gpu_shares(each: int, most: int) -> int:
+    """How many processes, `most` at most, can share the first GPU with `each` bytes of its memory for every one."""
+    return max(1, min(most, torch.cuda.get_device_properties(0).total_memory // each))
+
+
 def out_of_memory(error: BaseException) -> bool:
     """Whether `error` says that memory ran out: on a CPU torch raises a plain RuntimeError."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):

@@ -33,6 +33,10 @@ class MeanParts(NamedTuple):
         some = tokens.clamp(min=1)
         return cls(parts.nll.sum() / some, parts.seen_mass.sum() / some, tokens)
 
+    def sums(self) -> Tensor:
+        """[3]: NLL, seen mass and number of targets, as they add up over batches."""
+        return torch.stack([self.nll * self.tokens, self.seen_mass * self.tokens, self.tokens.float()])
+
 
 class Attachment:
     """Stands in `model.forward`: the same call, with the objective in place of the model's own loss.

@@ -41,16 +41,17 @@ class StepCallback(_transformers.TrainerCallback):  # type: ignore[misc]
     def on_substep_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         parts = self.computed.parts if self.computed is not None else hf.last_parts(others["model"])
         if parts is not None:
-            fresh = torch.stack([parts.nll * parts.tokens, parts.seen_mass * parts.tokens, parts.tokens.float()])
-            self.sums = fresh if self.sums is None else self.sums + fresh
+            self.sums = parts.sums() if self.sums is None else self.sums + parts.sums()
 
     on_step_end = on_substep_end  # the last batch of a step
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **others: Any) -> None:
-        if self.sums is None or logs is None or "loss" not in logs or "nll" in logs:
+        if self.sums is None or logs is None or "loss" not in logs:
             return
-        nll, mass, tokens = self.sums.tolist()
-        self.sums = None
+        sums, self.sums = self.sums, None
+        if "nll" in logs:  # of a trainer that logs it itself
+            return
+        nll, mass, tokens = sums.tolist()
         if tokens:
             told = {"nll": nll / tokens, "seen_mass": mass / tokens}
             logs.update(told)

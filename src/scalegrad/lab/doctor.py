@@ -113,7 +113,9 @@ def extras(requirements: Sequence[str] | None = None) -> Iterator[Finding]:
         lacking = list(dict.fromkeys(_lacking(parsed, extra)))
         if lacking:
             said = f'{purpose}: {"; ".join(lacking)}; pip install "scalegrad[{extra}]"'
-        yield Finding("extras", extra, "absent" if lacking else "ok", said if lacking else purpose)
+            yield Finding("extras", extra, "absent", said)
+        else:
+            yield Finding("extras", extra, "ok", purpose)
 
 
 def _of_extra(requirement: Any, extra: str) -> bool:

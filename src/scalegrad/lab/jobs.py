@@ -58,17 +58,19 @@ class Scoring:
 
     def is_done(self, run: Run) -> bool:
         """Whether every column and decoding is there, under this protocol."""
-        found = self._found(run)
-        return self._holds(found) and not self._missing(found) and not self._predictions_missing(found)
+        corpus = self._corpus()
+        found = self._found(run, corpus)
+        return self._holds(found, corpus) and not self._missing(found) and not self._predictions_missing(found)
 
     def measure(self, run: Run, model: Any, tokenizer: Any, *, overwrite: bool, progress: Progress | None) -> None:
         """What was measured under another protocol is measured anew; what a stopped run left is gone on with."""
-        found = {} if overwrite else self._found(run)
-        other = bool(found) and not self._holds(found)
+        corpus = self._corpus()
+        found = {} if overwrite else self._found(run, corpus)
+        other = bool(found) and not self._holds(found, corpus)
         found = {} if other else found
         texts = self._missing(found)
         evaluate_run(
-            run, model, tokenizer, self._corpus(),
+            run, model, tokenizer, corpus,
             strategies=[s for s in self.strategies if s in texts or self._unpredicted(found, s)],
             gamma=saved_gamma(model.config),
             chunks=self.chunks if self._predictions_missing(found) else 0,
@@ -80,14 +82,14 @@ class Scoring:
         found = find_corpus(self.corpus)
         return replace(found, name=self.name or found.name)
 
-    def _found(self, run: Run) -> dict[str, Any]:
+    def _found(self, run: Run, corpus: Corpus) -> dict[str, Any]:
         found = run.load("evaluation") if (run.path / "evaluation.json").is_file() else {}
-        return dict(found.get(self._corpus().name, {}))
+        return dict(found.get(corpus.name, {}))
 
-    def _holds(self, found: dict[str, Any]) -> bool:
+    def _holds(self, found: dict[str, Any], corpus: Corpus) -> bool:
         """Whether these figures are of this protocol: the same text, as many chunks and prefixes, as long texts."""
         protocol = found.get("protocol", {})
-        if protocol.get("corpus_sha256") != self._corpus().checksum:
+        if protocol.get("corpus_sha256") != corpus.checksum:
             return False
         if self.prefixes != 0 and "completion" in found and protocol["new_tokens"] != self.new_tokens:
             return False
@@ -184,13 +186,15 @@ def run_job(job: Job, folder: Path, *, overwrite: bool = False, progress: Progre
     if run is None:
         callbacks = [] if progress is None else [training_progress(progress, f"training {job.name}")]
         run = train(job.config, folder / job.name, overwrite=overwrite, callbacks=callbacks).run
-    if overwrite or not all(item.is_done(run) for item in job.measured):
-        free_memory()
-        model, tokenizer = load(str(run.model_path), trust_remote_code=job.config.trust_remote_code)
-        for item in job.measured:
-            if overwrite or not item.is_done(run):
-                item.measure(run, model, tokenizer, overwrite=overwrite, progress=progress)
-        del model
+    model = tokenizer = None
+    for item in job.measured:
+        if not overwrite and item.is_done(run):
+            continue
+        if model is None:
+            free_memory()
+            model, tokenizer = load(str(run.model_path), trust_remote_code=job.config.trust_remote_code)
+        item.measure(run, model, tokenizer, overwrite=overwrite, progress=progress)
+    del model
     free_memory()
 
 

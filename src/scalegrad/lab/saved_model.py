@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from scalegrad.decoding import load
 from scalegrad.runs import write_json
 
 
@@ -25,3 +26,9 @@ def save_whole(folder: Path, *parts: Any, **records: Any) -> None:
     for path in sorted(aside.iterdir(), key=lambda path: path.name == "config.json"):  # the mark of a model last
         os.replace(path, folder / path.name)
     aside.rmdir()
+
+
+def unpack(file: str, folder: Path) -> None:
+    """A GGUF file's model as a folder, once: to read the file takes longer than many a run."""
+    if not (folder / "config.json").is_file():
+        save_whole(folder, *load(file, "cpu", "float32"))

@@ -180,9 +180,8 @@ class Ledger:
         self.about["test"] = [pair.id for pair in plan.tasks[0].pairs("test")[: plan.limit]]
         if plan.processes > 1:
             seeds = sorted({job.seed for job in jobs})
-            with ProcessPoolExecutor(
-                plan.processes, multiprocessing.get_context("spawn"), _begin, (plan.processes,)
-            ) as pool:
+            processes = min(plan.processes, len(jobs))
+            with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (processes,)) as pool:
                 if plan.tasks[0].recipe.selector is not None:  # once a seed, for all its objectives
                     tasks, folders = [plan.tasks[seed] for seed in seeds], [str(folder / str(seed)) for seed in seeds]
                     list(pool.map(train_selector, tasks, folders))

@@ -93,12 +93,15 @@ def check_writable_folder(path: str | Path, name: str = "folder", *, make: bool 
     try:
         if make:
             path.mkdir(parents=True, exist_ok=True)
-        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=_nearest(path)):
             pass
     except (FileExistsError, NotADirectoryError):
-        file = next(place for place in (path, *path.absolute().parents) if place.exists())
-        raise NotADirectoryError(f"{name}: {file} is a file; expected a folder to write to") from None
+        raise NotADirectoryError(f"{name}: {_nearest(path)} is a file; expected a folder to write to") from None
     except OSError as error:
         raise type(error)(f"{name}: {path} cannot be written to ({error.strerror or error})") from None
     return path
+
+
+def _nearest(path: Path) -> Path:
+    """The path itself, or the first above it that is there."""
+    return next(place for place in (path, *path.absolute().parents) if place.exists())

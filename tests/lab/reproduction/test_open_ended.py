@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, TrainerCallback
 
 from scalegrad.data import encode_corpus, wikitext103
 from scalegrad.integrations.objective import Objective
-from scalegrad.lab import jobs
+from scalegrad.lab import jobs, saved_model
 from scalegrad.lab.reproduction import NotGiven, Setup, open_ended, open_ended_decoding, open_ended_scale, packing
 from scalegrad.lab.reproduction.examples import SAMPLES
 from scalegrad.lab.reproduction.open_ended_findings import along_gamma, in_order
@@ -380,7 +380,7 @@ def test_the_account_of_who_was_alone_survives_a_kill(saved_small, tmp_path, mon
 def test_a_gguf_file_is_unpacked_once(small, saved_small, tmp_path, monkeypatch):
     """To read one takes longer than a short run, and every run would; what was unpacked has the same weights."""
     read = []
-    monkeypatch.setattr(open_ended_scale, "load", lambda name, *rest: read.append(name) or small)
+    monkeypatch.setattr(saved_model, "load", lambda name, *rest: read.append(name) or small)
     setup = Setup("smoke", tmp_path, "models/tiny.Q4_1.gguf")
     scale = scale_of(setup)
     assert scale.config.model == str(tmp_path / "unpacked" / "tiny.Q4_1")

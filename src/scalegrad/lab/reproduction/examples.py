@@ -53,12 +53,11 @@ class Continued:
 
 def example_jobs(setup: Setup) -> list[Job]:
     """Every objective of the paper's grid, first seed."""
-    found, _ = printed_prefixes(setup.data)
-    return _jobs_of(scale_of(setup), [prefix for _, prefix, _ in found])
+    scale, (found, _) = scale_of(setup), printed_prefixes(setup.data)
+    return _jobs_of(scale, Continued(tuple(prefix for _, prefix, _ in found), scale.new_tokens))
 
 
-def _jobs_of(scale: Scale, prefixes: Sequence[str]) -> list[Job]:
-    asked = Continued(tuple(prefixes), scale.new_tokens)
+def _jobs_of(scale: Scale, asked: Continued) -> list[Job]:
     return [scale.job(objective, 0, asked) for objective in (*MAIN, *GRID)]
 
 
@@ -66,13 +65,11 @@ def examples(setup: Setup) -> Outcome:
     """Tables 6, 19, 20, 27 and 28: greedy continuations, repeated runs of words marked."""
     scale = scale_of(setup)
     found, missing = printed_prefixes(setup.data)
-    prefixes = [prefix for _, prefix, _ in found]
-    jobs = _jobs_of(scale, prefixes)
-    (asked,) = jobs[0].measured
-    runs = [run for run in trained(setup, jobs) if asked.is_done(run)]  # but for `only_done` all
+    asked = Continued(tuple(prefix for _, prefix, _ in found), scale.new_tokens)
+    runs = [run for run in trained(setup, _jobs_of(scale, asked)) if asked.is_done(run)]  # but for `only_done` all
     if not runs:
         raise NotGiven("no run has continued these beginnings yet")
-    here = sorted((_row(run, prefixes) for run in runs), key=place)
+    here = sorted((_row(run, asked.prefixes) for run in runs), key=place)
     human = _system(HUMAN, [Sample(prefix, _beginning_of(rest, scale)) for _, prefix, rest in found], "human")
     paper = [
         _system(f"{label}{IN_PAPER}", [Sample(prefix, one.texts[label]) for one, prefix, _ in found], "paper")

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
-from scalegrad.decoding import load
+from scalegrad.decoding.memory import gpu_shares
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab import base_model, recipes
 from scalegrad.lab.demo import LEARNING_RATES
 from scalegrad.lab.jobs import Job, Measured, free_memory, gpus, is_done, run_jobs, visible_gpus
 from scalegrad.lab.reproduction.outcome import Setup
-from scalegrad.lab.saved_model import save_whole
+from scalegrad.lab.saved_model import unpack
 from scalegrad.models import base
 from scalegrad.runs import Run, only_here, write_json
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
@@ -145,7 +143,7 @@ def devices_of(setup: Setup) -> Sequence[str]:
         return setup.devices
     found = visible_gpus()
     if setup.scale == "gpu" and len(found) == 1:
-        shares = min(_MOST_SHARES, torch.cuda.get_device_properties(0).total_memory // _SHARE)
+        shares = gpu_shares(_SHARE, _MOST_SHARES)
         return found * shares if shares > 1 else []
     return gpus()
 
@@ -191,12 +189,12 @@ def _paper(setup: Setup) -> Scale:
 def _make_model(setup: Setup, model: str) -> None:
     """What is made here and not there yet: a GGUF file unpacked, or the model of GPT-2 small's shape, pre-trained."""
     folder = setup.out / BASE_SMALL
-    if model not in (str(folder), _model_of(setup)) or (Path(model) / "config.json").exists():
+    if (Path(model) / "config.json").exists():
         return
     if model != str(folder):
-        if setup.model is not None and Path(setup.model).suffix == ".gguf":
+        if setup.model not in (None, model):  # a GGUF file
             with only_here(setup.out):
-                save_whole(Path(model), *load(setup.model, "cpu", "float32"))
+                unpack(str(setup.model), Path(model))
         return
     work = Path(setup.data.get("base-small", setup.out / "pretraining"))
     named = {name: Path(setup.data[name]) if name in setup.data else None for name in base_model.CORPORA}

@@ -16,14 +16,15 @@ import torch
 
 from scalegrad.data.embedded import scitldr
 from scalegrad.data.pairs import read_pairs, split_files
+from scalegrad.decoding.memory import gpu_shares
 from scalegrad.lab.reproduction.outcome import Setup
 from scalegrad.lab.reproduction.small_bert import save_small_bert
-from scalegrad.lab.saved_model import save_whole
+from scalegrad.lab.saved_model import unpack
 from scalegrad.lab.summarization import Plan
 from scalegrad.report.paper import SETTINGS
 from scalegrad.runs.atomic import write_lines
 from scalegrad.tasks.summarization.evaluation import Evaluation
-from scalegrad.tasks.summarization.models import is_bert, load_summarizer
+from scalegrad.tasks.summarization.models import is_bert
 from scalegrad.tasks.summarization.noam import Noam
 from scalegrad.tasks.summarization.recipes import Recipe, abstracts, finetune, paper, small
 from scalegrad.tasks.summarization.selection import ALPHAS, GAMMAS
@@ -123,9 +124,7 @@ def _paper(setup: Setup, folder: Path) -> list[Plan]:
 
 def _processes(objectives: Sequence[str]) -> int:
     """Runs at a time: one of these models alone leaves a GPU idle most of the time, and fills a CPU."""
-    if not torch.cuda.is_available():
-        return 1
-    return max(1, min(len(objectives), torch.cuda.get_device_properties(0).total_memory // _SHARE))
+    return gpu_shares(_SHARE, len(objectives)) if torch.cuda.is_available() else 1
 
 
 def _tasks(model: str, data: str, recipe: Any, seeds: int, limit: int | None = None) -> tuple[Task, ...]:
@@ -146,8 +145,7 @@ def unpacked(model: str, folder: Path) -> str:
     """A GGUF file as a folder, once for all processes; any other model as it is."""
     if Path(model).suffix != ".gguf":
         return model
-    if not (folder / "config.json").is_file():
-        save_whole(folder, *load_summarizer(model, "cpu", "float32"))
+    unpack(model, folder)
     return str(folder)
 
 

@@ -75,10 +75,11 @@ class Settings:
         _one_of("precision", self.precision, PRECISIONS)
         for name in ("fsdp", "deepspeed"):
             path = getattr(self, name)
-            if path is not None and not Path(path).is_file():
+            if path is None:
+                continue
+            if not Path(path).is_file():
                 raise FileNotFoundError(f"{name}: there is no configuration file {path}")
-            if path is not None:
-                _check_json(name, path)
+            _check_json(name, path)
         if self.deepspeed is not None and find_spec("deepspeed") is None:
             raise ValueError("deepspeed: the package is not installed; pip install deepspeed, or use fsdp")
 

@@ -93,8 +93,7 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         self.pending = (self.state.global_step + 1, loss)
         parts = None if self.loss is None else hf.last_parts(self.model)
         if parts is not None:
-            fresh = torch.stack([parts.nll * parts.tokens, parts.seen_mass * parts.tokens, parts.tokens.float()])
-            self.sums = fresh if self.sums is None else self.sums + fresh
+            self.sums = parts.sums() if self.sums is None else self.sums + parts.sums()
         return loss
 
     def _look_at_pending(self) -> None:
