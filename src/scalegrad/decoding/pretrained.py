@@ -45,6 +45,7 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
         )
     if "gguf_file" in options:
         _forget_quantisation(model)
+        _end_as_the_file_says(tokenizer, config)
     return model.to(place).eval(), tokenizer
 
 
@@ -57,12 +58,20 @@ def _forget_quantisation(model: Any) -> None:
         getattr(module, "config", model.config).__dict__.pop("_is_quantized", None)
 
 
+def _end_as_the_file_says(tokenizer: Any, config: Any) -> None:
+    """The library (5.17) gives a GGUF file's tokenizer the symbol that begins a text as the one that ends it."""
+    if isinstance(config.eos_token_id, int) and tokenizer.eos_token_id != config.eos_token_id:
+        tokenizer.eos_token = tokenizer.convert_ids_to_tokens(config.eos_token_id)
+
+
 def load_tokenizer(name: str, trust_remote_code: bool = False) -> Any:
     """The tokenizer alone of what `load` takes."""
     hf = need("transformers", extra="hf")
     source, options = _source(name, trust_remote_code)
     with _refusals(name):
         tokenizer = hf.AutoTokenizer.from_pretrained(source, **options)
+        if "gguf_file" in options:
+            _end_as_the_file_says(tokenizer, hf.AutoConfig.from_pretrained(source, **options))
     _check_vocabulary(tokenizer, name)
     return tokenizer
 

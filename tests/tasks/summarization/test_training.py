@@ -203,15 +203,14 @@ def save_bart(folder):
     tokenizer.save_pretrained(folder)
 
 
-def save_gpt2(folder):
+def save_gpt2(folder, end=3, **shape):
     from transformers import GPT2Config, GPT2LMHeadModel
 
     tokenizer = tiny_tokenizer()
     tokenizer.add_special_tokens({"eos_token": "[SEP]"})
-    shape = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64}
-    GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), eos_token_id=3, bos_token_id=None, **shape)).save_pretrained(
-        folder
-    )
+    shape = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64, **shape}
+    config = GPT2Config(vocab_size=len(tokenizer), eos_token_id=end, bos_token_id=None, **shape)
+    GPT2LMHeadModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
@@ -235,6 +234,24 @@ def test_any_encoder_decoder_and_any_causal_model(save, prompt, data, tmp_path):
     (asked,) = train(replace(task, source_seen=True), ["sg=0.5"], tmp_path / "asked")
     plain, seen = (one.run.metrics()[0]["seen_mass"] for one in (fitted, asked))
     assert seen > plain + 0.05
+
+
+def test_a_causal_model_stops_where_its_summaries_end(tmp_path):
+    """Its checkpoint names another end symbol than its tokenizer, which the summaries are taught with."""
+    torch.manual_seed(0)
+    still = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    save_gpt2(tmp_path / "model", end=2, n_embd=64, n_layer=2, **still)
+    pairs = made_pairs(8, seed=5)
+    data = save_pairs(tmp_path / "data", train=pairs, validation=pairs)
+    settings = Settings(max_steps=80, batch_size=8, evaluate_every=80, learning_rate=5e-3, **QUIET)
+    recipe = Recipe(writer=settings, target_tokens=12)
+    task = Task(str(tmp_path / "model"), data, recipe, prompt="{article} show :")
+    (fitted,) = train(task, ["mle"], tmp_path / "out")
+    model, tokenizer = load_summarizer(str(fitted.run.path), "cpu")
+    assert model.generation_config.eos_token_id == [2, tokenizer.eos_token_id]
+    form = format_for(model, tokenizer, target_tokens=12, prompt="{article} show :")
+    written = summarize(model, form, pairs, "greedy", max_new_tokens=20)
+    assert written == [pair.references[0] for pair in pairs]
 
 
 def test_limits_of_a_task(data):
