@@ -52,7 +52,7 @@ def test_what_is_said(curves):
     (said,) = comparisons(curves, "SG γ=0.2")
     assert "SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400 (MLE: 20.00 at .800)" in said
     assert "Perplexity of the others at this Rep-1: unlikelihood 25.00, the decoding-time penalty 28.00." in said
-    assert "Their Rep-1 at this perplexity: unlikelihood .467, the penalty .600 (" in said
+    assert "Their Rep-1 at this perplexity: unlikelihood .467, the decoding-time penalty .600 (" in said
     assert comparisons(curves, "SG γ=0.9") == []
 
 
@@ -61,8 +61,11 @@ def test_what_is_said_where_rows_are_missing(curves):
     (said,) = comparisons(Comparison(curves.systems[1:]), "SG γ=0.2")
     assert said.startswith("SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400. Perplexity of the others")
     assert "the decoding-time penalty 28.00" in said  # between (26, .5) and (32, .2): MLE is not needed
-    assert "at this perplexity: unlikelihood .467, the penalty " in said
-    assert "the penalty .600" not in said  # it lies between MLE and the first point, and MLE is not there
+    assert "at this perplexity: unlikelihood .467, the decoding-time penalty " in said
+    assert "penalty .600" not in said  # it lies between MLE and the first point, and MLE is not there
+    (said,) = comparisons(Comparison(curves.of_kind("trained")), "SG γ=0.2")
+    assert "penalty" not in said  # MLE alone is no curve
+    (said,) = comparisons(Comparison(curves.systems[1:]), "SG γ=0.2")
     unread = System("MLE", {"ppl": 20.0}, family="mle")
     assert comparisons(Comparison([unread, *curves.systems[1:]]), "SG γ=0.2") == [said]
     assert [s.label for s in curves_of(Comparison(curves.systems[1:3])).scale_grad] == ["SG γ=0.5", "SG γ=0.2"]

@@ -35,18 +35,19 @@ def comparisons(comparison: Comparison, reference: str, name: str = "rep_1") -> 
     """At the repetition, and at the perplexity, of the model labelled `reference`: what each curve has there."""
     curves = curves_of(comparison)
     here = next((s for s in comparison.of_kind("trained") if s.label == reference), None)
-    if here is None or any(key not in here.figures for key in ("ppl", name)):
+    swept = {"unlikelihood": curves.unlikelihood, "the decoding-time penalty": curves.penalty}
+    named = {other: _points(curve, name) for other, curve in swept.items()}
+    others = {other: curve for other, curve in named.items() if len(curve) > 1}  # MLE alone is no curve
+    if here is None or any(key not in here.figures for key in ("ppl", name)) or not others:
         return []
-    title, others = column(name).title, curves[1:]
-    rep, ppl = here.figures[name], here.figures["ppl"]
-    at_rep = [_written("ppl", where(_points(curve, name), rep, on=1)) for curve in others]
-    at_ppl = [_written(name, where(_points(curve, name), ppl, on=0)) for curve in others]
+    title, rep, ppl = column(name).title, here.figures[name], here.figures["ppl"]
+    at_rep = ", ".join(f"{other} {_written('ppl', where(curve, rep, on=1))}" for other, curve in others.items())
+    at_ppl = ", ".join(f"{other} {_written(name, where(curve, ppl, on=0))}" for other, curve in others.items())
     beside = [f"{written('ppl', p)} at {written(name, r)}" for p, r in _points(_base(comparison), name)]
     return [
         f"{reference} has a perplexity of {written('ppl', ppl)} at a {title} of {written(name, rep)}"
-        f"{f' (MLE: {beside[0]})' if beside else ''}. Perplexity of the others at this {title}: unlikelihood "
-        f"{at_rep[0]}, the decoding-time penalty {at_rep[1]}. Their {title} at this perplexity: unlikelihood "
-        f"{at_ppl[0]}, the penalty {at_ppl[1]} (on straight lines between the points tried).",
+        f"{f' (MLE: {beside[0]})' if beside else ''}. Perplexity of the others at this {title}: {at_rep}. "
+        f"Their {title} at this perplexity: {at_ppl} (on straight lines between the points tried).",
     ]
 
 
