@@ -23,7 +23,9 @@ NOT_TESTABLE_HERE = {
     "agreement-against-unlikelihood",
 }
 # Experiments whose results are still to be stored: this must become empty, and a name whose results are there fails.
-AWAITED = {"wikitext", "imdb", "decoding", "lengths", "sensitivity"}
+AWAITED = {"imdb", "decoding", "lengths", "sensitivity"}
+# Claims on rows that the stored results of their experiment do not have yet: this too must become empty.
+ROWS_AWAITED = {"large-gamma-costs-little", "strong-unlikelihood-costs-most"}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,8 @@ def verdicts(results):
 
 def test_every_claim_has_a_verdict_with_a_run_behind_it(verdicts):
     without = {verdict.claim.id for verdict in verdicts if verdict.run is None}
-    assert without - {v.claim.id for v in verdicts if v.claim.experiment in AWAITED} <= NOT_TESTABLE_HERE
+    awaited = {v.claim.id for v in verdicts if v.claim.experiment in AWAITED}
+    assert without - awaited - NOT_TESTABLE_HERE == ROWS_AWAITED
 
 
 def test_only_what_is_not_stored_is_awaited(results):
