@@ -13,6 +13,7 @@ import torch
 from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._hub import hub_problem
+from scalegrad.decoding.history import end_ids
 from scalegrad.models import base
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -25,6 +26,7 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
     a hub name, or "base", the model that ships with the package. `device`: "auto" takes an accelerator if there is
     one. `dtype`: "auto" is the checkpoint's own, on a CPU float32; GGUF weights are de-quantised. Nothing a checkpoint
     brings is executed unless `trust_remote_code`. A checkpoint that lacks weights is refused: they would be random.
+    The model stops at its tokenizer's end symbol, whatever else its checkpoint names: that is what training teaches.
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
@@ -46,6 +48,9 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
     if "gguf_file" in options:
         _forget_quantisation(model)
         _end_as_the_file_says(tokenizer, config)
+    ends = end_ids(model)
+    if tokenizer.eos_token_id not in (None, *ends):
+        model.generation_config.eos_token_id = [*ends, tokenizer.eos_token_id]
     return model.to(place).eval(), tokenizer
 
 

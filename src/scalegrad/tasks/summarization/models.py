@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from scalegrad._extras import need
-from scalegrad.decoding.history import end_ids
 from scalegrad.decoding.pretrained import load
 
 
@@ -35,10 +34,7 @@ def is_bert(name: str) -> bool:
 
 
 def load_summarizer(name: str, device: str = "auto", dtype: str = "auto") -> tuple[Any, Any]:
-    """Model and tokenizer by hub name, or from a folder: a model's, or a run's that is finished.
-
-    The model stops at its tokenizer's end symbol, whatever else its checkpoint names: that is what summaries end with.
-    """
+    """Model and tokenizer by hub name, or from a folder: a model's, or a run's that is finished."""
     need("transformers", extra="summarize")
     import scalegrad.models.bertsum  # noqa: F401 (so that the Auto classes know a BertSum)
 
@@ -46,7 +42,4 @@ def load_summarizer(name: str, device: str = "auto", dtype: str = "auto") -> tup
     model, tokenizer = load(str(inside) if (inside / "config.json").is_file() else name, device, dtype)
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token  # kept out of sight by the attention mask
-    ends = end_ids(model)
-    if not model.config.is_encoder_decoder and tokenizer.eos_token_id not in (None, *ends):
-        model.generation_config.eos_token_id = [*ends, tokenizer.eos_token_id]
     return model, tokenizer
