@@ -116,6 +116,8 @@ def _check_against_the_files(found: Swept, folder: Path) -> None:
     paths = write_results(found, folder)
     stored = json.loads(paths["figures"].read_text())
     assert stored["recommendation"]["sentence"] == found.recommendation.sentence
+    assert stored["said"] == found.said()
+    assert all(words in stored["said"][1] for words in ("SG γ=0.5", "penalty", "Rep-1"))
     assert stored["rows"][2]["figures"]["ppl"] == row.figures["ppl"]
     assert found.recommendation.sentence.split(":")[0] in paths["page"].read_text()
     names = {path.name for path in paths["plots"].iterdir()}

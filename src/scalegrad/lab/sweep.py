@@ -10,6 +10,7 @@ from typing import Any
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab.jobs import Job, Progress, Scoring, run_jobs
 from scalegrad.lab.recommendation import Recommendation, recommend
+from scalegrad.lab.trade_off import verdict
 from scalegrad.report.comparison import Comparison, compare_runs, plots, write_page
 from scalegrad.report.comparison.sensitivity import sensitivity_plots
 from scalegrad.report.comparison.terminal import markdown
@@ -84,11 +85,20 @@ class Swept:
     comparison: Comparison
     recommendation: Recommendation
 
+    def said(self) -> list[str]:
+        """Which γ to take, and whether training it beats the penalty while decoding, repetition or perplexity equal."""
+        found = [
+            self.recommendation.sentence,
+            *(verdict(self.comparison, self.recommendation.spoken_of, name) for name in ("rep_1", "rep_128")),
+        ]
+        return [sentence for sentence in found if sentence]
+
     def as_dict(self) -> dict[str, Any]:
         """Rows and recommendation as plain JSON values."""
         return {
             "corpus": self.comparison.corpus,
             "recommendation": asdict(self.recommendation),
+            "said": self.said(),
             "rows": [row.as_dict() for row in self.comparison.systems],
             "notes": list(self.comparison.notes),
         }
@@ -121,7 +131,7 @@ def write_results(found: Swept, out: str | Path) -> dict[str, Path]:
     """Write sweep.json, report.html, table.md and plots/ into the folder of the sweep; where each of them is."""
     folder = Path(out)
     paths = {name: folder / file for name, file in _RESULTS.items()}
-    extra, said = sensitivity_plots(found.comparison), [found.recommendation.sentence]
+    extra, said = sensitivity_plots(found.comparison), found.said()
     write_json(paths["figures"], found.as_dict())
     write_text(paths["table"], markdown(found.comparison, said))
     write_page(found.comparison, paths["page"], extra, said=said)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from scalegrad.lab import trade_off
 from scalegrad.lab.jobs import Job, Scoring
-from scalegrad.lab.reproduction import trade_off
 from scalegrad.lab.reproduction.open_ended_findings import along_gamma, in_order
 from scalegrad.lab.reproduction.open_ended_scale import (
     GRID,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from scalegrad.lab.reproduction.trade_off import curves_of
+from scalegrad.lab.trade_off import curves_of
 from scalegrad.report.comparison import Comparison
 from scalegrad.report.comparison.columns import column, written
 from scalegrad.report.comparison.evaluations import objective_label

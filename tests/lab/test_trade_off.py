@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scalegrad.lab.reproduction.trade_off import comparisons, curves_of, verdict, where
+from scalegrad.lab.trade_off import comparisons, curves_of, verdict, where
 from scalegrad.report.comparison import Comparison, System
 from scalegrad.report.comparison.plots import trade_off
 
