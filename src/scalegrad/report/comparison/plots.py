@@ -152,15 +152,22 @@ def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_12
     human = comparison.human.figures.get(name) if comparison.human else None
     if human is not None:
         axes.axhline(human, color=_HUMAN, linewidth=1.4, linestyle=(0, (4, 2)))
-        axes.annotate("human text", (1.0, human), (-2, 3), xycoords=("axes fraction", "data"),
-                      textcoords="offset points", ha="right", fontsize=8.5, color=_HUMAN)  # fmt: skip
+        axes.annotate("human text", (0.0, human), (4, 3), xycoords=("axes fraction", "data"),
+                      textcoords="offset points", ha="left", fontsize=8.5, color=_HUMAN)  # fmt: skip
     axes.margins(0.16, 0.2)
     title = f"Perplexity against {column(name).title}"
     style_axes(axes, title=title, x="perplexity", y=column(name).title)
     _grid(axes, "both")
     if many:
         _legend(axes, 4)
-    _label_points(axes, [(s.figures["ppl"], s.figures[name], _short(s) if many else s.label) for s in shown])
+    named = zip(shown, looks(shown), strict=True)  # of many points only the colour says whose strength it is
+    _label_points(
+        axes,
+        [
+            (s.figures["ppl"], s.figures[name], *((_short(s), look.colour) if many else (s.label, _INK)))
+            for s, look in named
+        ],
+    )
     hollow = "; rings: the same model under a penalty while decoding" if comparison.of_kind("decoded") else ""
     spread = " Bars: deviation over seeds." if any(system.deviations for system in shown) else ""
     return Plot(f"trade-off-{name.replace('_', '-')}", f"Better is down and to the left{hollow}.{spread}", figure)
@@ -208,17 +215,20 @@ def _family_lines(axes: Axes, systems: Sequence[System], name: str) -> None:
             axes.plot(xs, ys, color=colour, linewidth=1.2, alpha=0.6, linestyle=dots, zorder=1, label=curve)
 
 
-def _label_points(axes: Axes, points: Sequence[tuple[float, float, str]]) -> None:
-    """Each point's name beside it, at the first of eight places where it covers no other name and no point."""
+def _label_points(axes: Axes, points: Sequence[tuple[float, float, str, str]]) -> None:
+    """Each point's name beside it, at the first of eight places where it covers no other name and no point.
+
+    A point is where it is, what to write beside it, and in which colour.
+    """
     axes.get_figure(root=True).draw_without_rendering()  # type: ignore[union-attr]  # only now places are known
     to_pixels = axes.transData.transform
-    taken = [_box(to_pixels((x, y))) for x, y, _ in points]
+    taken = [_box(to_pixels((x, y))) for x, y, *_ in points]
     frame = axes.get_window_extent()
-    for x, y, label in points:
+    for x, y, label, colour in points:
         tried = []
         for dx, dy, side in _PLACES:
             text = axes.annotate(
-                label, (x, y), (dx, dy), textcoords="offset points", ha=side, va="center", fontsize=8.5, color=_INK
+                label, (x, y), (dx, dy), textcoords="offset points", ha=side, va="center", fontsize=8.5, color=colour
             )
             box = text.get_window_extent()
             outside = max(0.0, frame.x0 - box.x0) + max(0.0, box.x1 - frame.x1)
