@@ -37,7 +37,7 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
     with _refusals(name):
         config = hf.AutoConfig.from_pretrained(source, **options)
         kind = hf.AutoModelForSeq2SeqLM if config.is_encoder_decoder else hf.AutoModelForCausalLM
-        tokenizer = hf.AutoTokenizer.from_pretrained(source, **options)
+        tokenizer = _tokenizer(hf, source, options, config)
         model, info = kind.from_pretrained(source, dtype=wanted, output_loading_info=True, **options)
     _check_vocabulary(tokenizer, name)
     if info["missing_keys"]:
@@ -47,7 +47,6 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
         )
     if "gguf_file" in options:
         _forget_quantisation(model)
-        _end_as_the_file_says(tokenizer, config)
     ends = end_ids(model)
     if tokenizer.eos_token_id not in (None, *ends):
         model.generation_config.eos_token_id = [*ends, tokenizer.eos_token_id]
@@ -63,21 +62,23 @@ def _forget_quantisation(model: Any) -> None:
         getattr(module, "config", model.config).__dict__.pop("_is_quantized", None)
 
 
-def _end_as_the_file_says(tokenizer: Any, config: Any) -> None:
-    """The library (5.17) gives a GGUF file's tokenizer the symbol that begins a text as the one that ends it."""
-    if isinstance(config.eos_token_id, int) and tokenizer.eos_token_id != config.eos_token_id:
-        tokenizer.eos_token = tokenizer.convert_ids_to_tokens(config.eos_token_id)
-
-
 def load_tokenizer(name: str, trust_remote_code: bool = False) -> Any:
     """The tokenizer alone of what `load` takes."""
     hf = need("transformers", extra="hf")
     source, options = _source(name, trust_remote_code)
     with _refusals(name):
-        tokenizer = hf.AutoTokenizer.from_pretrained(source, **options)
-        if "gguf_file" in options:
-            _end_as_the_file_says(tokenizer, hf.AutoConfig.from_pretrained(source, **options))
+        tokenizer = _tokenizer(hf, source, options)
     _check_vocabulary(tokenizer, name)
+    return tokenizer
+
+
+def _tokenizer(hf: Any, source: str, options: dict[str, Any], config: Any = None) -> Any:
+    """With the end symbol that a GGUF file names: the library (5.17) takes the one that begins a text for it."""
+    tokenizer = hf.AutoTokenizer.from_pretrained(source, **options)
+    if "gguf_file" in options:
+        end = (config or hf.AutoConfig.from_pretrained(source, **options)).eos_token_id
+        if isinstance(end, int) and tokenizer.eos_token_id != end:
+            tokenizer.eos_token = tokenizer.convert_ids_to_tokens(end)
     return tokenizer
 
 

@@ -31,7 +31,6 @@ from scalegrad.runs import Run, samples_name
 from scalegrad.tasks.open_ended.corpora import find_corpus
 
 _REFERENCE = objective_label(MAIN[2])
-_OWN, _CURVES = "Rows of our own: penalties while decoding, and γ over the steps", "Every point of the trade-off curves"
 _WITHOUT_UNKNOWN = ("rep_1_no_unk", "rep_2_no_unk", "rep_3_no_unk")
 _KNOWN_PENALTIES = {"greedy,repetition_penalty=": "repetition_penalty ", "greedy,block=": "no_repeat_ngram_size "}
 _GRID_GAMMAS = tuple(read_objective(name)[1] for name in (*MAIN, *GRID) if name.startswith("sg"))
@@ -100,19 +99,19 @@ def wikitext(setup: Setup) -> Outcome:
         Shown("WikiText-103 test", main),
         Shown("The same texts without <unk>", _only(main, _WITHOUT_UNKNOWN)),
         *_grid_table(of_grid),
-        Shown(_OWN, _own_rows(everything)),
-        Shown(_CURVES, _without(curves, lambda s: s.kind == "paper")),
+        *_beyond(main, "Rows of our own: penalties while decoding, and γ over the steps", _own_rows(everything)),
+        *_beyond(main, "Every point of the trade-off curves", _without(curves, lambda s: s.kind == "paper")),
     ]
     plots = [trade_off_plot(curves, (name,)) for name in ("rep_1", "rep_128")]
     said = [in_order(main, MAIN), *(s for name in ("rep_1", "rep_128") for s in _said_of_curves(curves, name))]
-    shown = [table for table in tables if _adds(table, main)]
+    shown = [table for table in tables if table.comparison.of_kind("trained", "decoded")]
     return Outcome(shown, [plot for plot in plots if plot], [], made_of(runs, scale), [s for s in said if s])
 
 
-def _adds(table: Shown, main: Comparison) -> bool:
-    """Whether a table has rows at all and, where it goes on from the main table, some that this has not."""
-    own = {system.label for system in table.comparison.of_kind("trained", "decoded")}
-    return bool(own - {system.label for system in main.systems} if table.title in (_OWN, _CURVES) else own)
+def _beyond(main: Comparison, title: str, found: Comparison) -> list[Shown]:
+    """A table that goes on from the main one, where it has rows that the main one has not."""
+    known = {system.label for system in main.systems}
+    return [Shown(title, found)] if any(system.label not in known for system in found.systems) else []
 
 
 def _grid_table(runs: Sequence[Run]) -> list[Shown]:

@@ -141,6 +141,7 @@ def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_12
     figure = new_figure(SIZE[0], SIZE[1] + (0.3 if many else 0.0))
     axes = figure.subplots()
     _family_lines(axes, shown, name)
+    points = []
     for system, look in zip(shown, looks(shown), strict=True):
         x, y = system.figures["ppl"], system.figures[name]
         solid = many or look.hollow
@@ -149,6 +150,8 @@ def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_12
             markersize=5 if many else 7, color=look.colour, alpha=1.0 if solid else look.opacity, linewidth=1.4,
             markerfacecolor="none" if look.hollow else look.colour, markeredgecolor=look.colour,
         )  # fmt: skip
+        # Of many points only the colour says whose strength it is.
+        points.append((x, y, _short(system), look.colour) if many else (x, y, system.label, _INK))
     human = comparison.human.figures.get(name) if comparison.human else None
     if human is not None:
         axes.axhline(human, color=_HUMAN, linewidth=1.4, linestyle=(0, (4, 2)))
@@ -160,14 +163,7 @@ def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_12
     _grid(axes, "both")
     if many:
         _legend(axes, 4)
-    named = zip(shown, looks(shown), strict=True)  # of many points only the colour says whose strength it is
-    _label_points(
-        axes,
-        [
-            (s.figures["ppl"], s.figures[name], *((_short(s), look.colour) if many else (s.label, _INK)))
-            for s, look in named
-        ],
-    )
+    _label_points(axes, points)
     hollow = "; rings: the same model under a penalty while decoding" if comparison.of_kind("decoded") else ""
     spread = " Bars: deviation over seeds." if any(system.deviations for system in shown) else ""
     return Plot(f"trade-off-{name.replace('_', '-')}", f"Better is down and to the left{hollow}.{spread}", figure)
