@@ -11,6 +11,7 @@ from torch import Tensor
 from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.decoding.beam import BeamSearch
+from scalegrad.decoding.cache import roomy_cache
 from scalegrad.decoding.history import History, end_ids
 from scalegrad.decoding.processors import Processor
 from scalegrad.decoding.sampling import RowNoise
@@ -139,6 +140,8 @@ def generation_arguments(
         changes.append(RowNoise(seed, keys, history.start))
     if isinstance(strategy, Beam):
         settings |= {"num_beams": strategy.size, "custom_generate": _beam_search(strategy, tokenizer)}
+    if "past_key_values" not in inputs and (cache := roomy_cache(model, settings["max_length"])) is not None:
+        settings["past_key_values"] = cache
     settings["logits_processor"] = need("transformers", extra="hf").LogitsProcessorList(changes)
     return settings
 
