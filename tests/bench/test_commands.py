@@ -23,7 +23,10 @@ def test_every_benchmark_has_a_main():
 @pytest.mark.parametrize(
     ("name", "option", "value", "said"),
     [
-        *((name, "--rounds", "0", "a whole number of at least 1") for name in ("cpu", "gpu", "metrics", "throughput")),
+        *(
+            (name, "--rounds", "0", "a whole number of at least 1")
+            for name in ("cpu", "gpu", "metrics", "throughput", "decoding")
+        ),
         ("cpu", "--vocab", "1", "a whole number of at least 2"),
         ("throughput", "--batch", "0", "a whole number of at least 1"),
         ("throughput", "--length", "1", "a whole number of at least 2"),

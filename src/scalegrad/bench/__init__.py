@@ -5,6 +5,7 @@ BENCHMARKS = {
     "cpu": "The losses on a CPU beside plain cross-entropy and the dense formulation.",
     "gpu": "The losses on a GPU beside every plain cross-entropy people use, and what they must show.",
     "throughput": "Training steps with the framework's own loss, and ours attached: MLE, ScaleGrad, unlikelihood.",
+    "decoding": "Decoding with our cache, which has room for the whole text, beside the library's own.",
     "metrics": "Rep/l and Rep-n beside loops in plain Python.",
     "study": "The human study's page under load: many raters at once, and a server killed under them.",
     "plot": "Time and memory over vocabulary and sequence length, drawn from a stored GPU run.",

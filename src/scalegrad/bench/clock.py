@@ -101,3 +101,15 @@ class CudaClock:
         gc.collect()
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
+
+
+class SteppingClock(CudaClock):
+    """Wall time of whole steps on a GPU: what the host does counts, as in training and in decoding."""
+
+    def seconds(self, contender: Contender) -> float:
+        inputs = contender.prepare()
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        contender.run(*inputs)
+        torch.cuda.synchronize()
+        return time.perf_counter() - start

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import torch
 
+from scalegrad._counts import counted
 from scalegrad.bench.cases import Case
 from scalegrad.bench.ceilings import measure_ceilings
 from scalegrad.bench.clock import CpuClock
 from scalegrad.bench.losses import Settings, measure_case
 from scalegrad.bench.options import at_least
-from scalegrad.bench.record import Result, about, finish, lines, print_table
+from scalegrad.bench.record import Result, about, finish, lines, print_table, say_progress
 
 VOCAB = 50_257
 SHAPES = ((1, 300), (4, 512))
@@ -36,15 +37,18 @@ def main(argv: list[str]) -> None:
         print(f"{facts['hardware']}, torch {facts['torch']}; forward + backward, median of {args.rounds} in turns")
     settings = Settings("torch", inplace=False, rounds=args.rounds, patience=8.0)
     clock, results = CpuClock(), list[Result]()
-    for threads in sorted({1, os.cpu_count() or 1}):
+    counts = sorted({1, os.cpu_count() or 1})
+    for threads in counts:
         torch.set_num_threads(threads)
         ceilings = measure_ceilings(clock, torch.float32, elements=2**26, side=1024, rounds=3)
         for batch, steps in SHAPES:
             case = Case(f"{batch}x{steps}", "cpu", batch, steps, args.vocab, losses=LOSSES, dtype=torch.float32)
+            title = f"{case.title}, {counted(threads, 'thread')}"
+            say_progress(len(results), len(counts) * len(SHAPES), title)
             rows = measure_case(case, settings, clock, ceilings)
             results.append(({**case.columns(), "threads": threads}, rows))
             if not args.json:
-                print_table(f"{case.title}, {threads} thread{'s' * (threads > 1)}", rows)
+                print_table(title, rows)
     finish(args.out, lines(results), facts, args.json)
 
 

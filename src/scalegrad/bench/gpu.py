@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from scalegrad.bench.ceilings import Ceilings, measure_ceilings
 from scalegrad.bench.clock import Clock, CpuClock, CudaClock
 from scalegrad.bench.losses import IMPLS, Settings, measure_case
 from scalegrad.bench.options import at_least
-from scalegrad.bench.record import Line, about, figure, lines, print_table, save
+from scalegrad.bench.record import Line, about, default_path, figure, lines, print_table, save, say_progress
 from scalegrad.bench.requirements import Verdict, print_verdicts, verdicts
 from scalegrad.bench.runner import Row, Skipped, reason
 from scalegrad.bench.step import NAMES, measure_step
@@ -64,7 +63,7 @@ def main(argv: list[str]) -> None:
     results: list[tuple[Case, list[Row]]] = []
     start = time.perf_counter()
     for done, case in enumerate(cases):
-        _say_progress(done, len(cases), case)
+        say_progress(done, len(cases), case.title)
         results.append((case, measure(case, settings, clock, ceilings)))
         if not args.json:
             print_table(case.title, results[-1][1])
@@ -94,10 +93,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _default_path(name: str, args: argparse.Namespace) -> Path:
     """Named after the device; a run of a part has a name of its own and never replaces a whole one."""
-    parts = [re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"), *(args.only or ())]
+    parts = ["gpu", name, *(args.only or ())]
     parts += [option for option in ("quick", "tiny") if getattr(args, option)]
     parts += [args.impl] if args.impl != "triton" else []
-    return Path("benchmarks") / f"gpu-{'-'.join(parts)}.csv"
+    return default_path(*parts)
 
 
 def _print_head(facts: Line, settings: Settings) -> None:
@@ -109,11 +108,6 @@ def _print_head(facts: Line, settings: Settings) -> None:
         f"distance; floor: at {facts['copy_tb_per_s']} TB/s and {facts['matmul_tflop_per_s']} TFLOP/s; error: of its "
         "bound, and above 1 the gradients are others"
     )
-
-
-def _say_progress(done: int, count: int, case: Case) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\033[K[{done + 1}/{count}] {case.title}\r", end="", file=sys.stderr, flush=True)
 
 
 def _finish(results: Sequence[tuple[Case, list[Row]]], facts: Line, out: Path, *, as_json: bool, whole: bool) -> None:

@@ -7,6 +7,8 @@ import datetime
 import io
 import json
 import math
+import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +25,21 @@ _PACKAGES = ("triton", "liger-kernel", "cut-cross-entropy", "transformers")
 def about(device: str) -> Line:
     """The columns every stored line begins with."""
     return {"date": datetime.date.today().isoformat(), "hardware": hardware(device), **versions(_PACKAGES)}
+
+
+def default_path(*words: str) -> Path:
+    """Where results of these words go unless asked otherwise.
+
+    >>> default_path("throughput", "NVIDIA H200").as_posix()
+    'benchmarks/throughput-nvidia-h200.csv'
+    """
+    return Path("benchmarks") / f"{'-'.join(re.sub(r'[^a-z0-9]+', '-', word.lower()).strip('-') for word in words)}.csv"
+
+
+def say_progress(done: int, count: int, title: str) -> None:
+    """What is being measured, to who watches; the table takes its place."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K[{done + 1}/{count}] {title}\r", end="", file=sys.stderr, flush=True)
 
 
 def print_table(title: str, rows: Sequence[Row]) -> None:

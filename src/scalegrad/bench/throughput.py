@@ -9,9 +9,7 @@ from __future__ import annotations
 import argparse
 import copy
 import math
-import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,10 +19,10 @@ from torch import Tensor
 
 from scalegrad._counts import counted
 from scalegrad.bench.cases import Batch, Case, make_batch
-from scalegrad.bench.clock import Clock, Contender, CpuClock, CudaClock
+from scalegrad.bench.clock import Clock, Contender, CpuClock, SteppingClock
 from scalegrad.bench.exact import ALPHA, GAMMA, Outcome, exact_answers, judge
 from scalegrad.bench.options import at_least
-from scalegrad.bench.record import Line, about, figure, finish, lines, print_table, save
+from scalegrad.bench.record import Line, about, default_path, figure, finish, lines, print_table, save, say_progress
 from scalegrad.bench.runner import Measurement, Row, compare
 from scalegrad.bench.step import LOSS_TOLERANCE, gpt2_shaped
 from scalegrad.integrations import hf
@@ -38,18 +36,6 @@ OBJECTIVES = {
     "UL scalegrad": Objective("ul", ALPHA),
 }
 LEAST = 0.97  # of the throughput of the framework's own loss, and of our MLE, that ScaleGrad must have
-
-
-class SteppingClock(CudaClock):
-    """Wall time of whole steps on a GPU: what the host does counts, as in training."""
-
-    def seconds(self, contender: Contender) -> float:
-        inputs = contender.prepare()
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        contender.run(*inputs)
-        torch.cuda.synchronize()
-        return time.perf_counter() - start
 
 
 def measure(case: Case, clock: Clock, rounds: int) -> list[Row]:
@@ -129,15 +115,16 @@ def main(argv: list[str]) -> None:
     gpu = torch.cuda.is_available() and not args.cpu
     clock: Clock = SteppingClock() if gpu else CpuClock()
     facts = about(clock.device) | {"rounds": args.rounds, "threads": torch.get_num_threads()}
-    name = re.sub(r"[^a-z0-9]+", "-", str(facts["hardware"]).lower()).strip("-") if gpu else "cpu"
-    out = args.out or Path("benchmarks") / f"throughput-{name}.csv"
+    out = args.out or default_path("throughput", str(facts["hardware"]) if gpu else "cpu")
     if not args.json:
         print(f"{facts['hardware']}, torch {facts['torch']}, transformers {facts['transformers']}")
         print(f"forward, backward, clipping and AdamW; median of {counted(args.rounds, 'interleaved step')} each")
     stored: list[Line] = []
-    for batch in args.batch or ([1, 32] if gpu else [1]):
+    batches = args.batch or ([1, 32] if gpu else [1])
+    for done, batch in enumerate(batches):
         dtype = torch.bfloat16 if gpu else torch.float32
         case = Case(f"throughput {batch}", "step", batch, args.length, args.vocab, args.width, dtype=dtype)
+        say_progress(done, len(batches), case.title)
         rows = measure(case, clock, args.rounds)
         stored += throughput(case, rows)
         save(out, stored, facts)  # what is measured survives a crash

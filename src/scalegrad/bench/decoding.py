@@ -1,0 +1,131 @@
+"""Decoding with a cache that has room for the whole text beside the library's own, which copies it at every step.
+
+`python -m scalegrad.bench decoding`: a GPT-2-shaped model of random weights in float32, as `scalegrad evaluate` decodes
+the paper's prefixes of 50 tokens; on a GPU where there is one. The two take turns, and must write the same texts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from scalegrad._counts import counted
+from scalegrad.bench.cases import Case, make_batch
+from scalegrad.bench.clock import Clock, Contender, CpuClock, SteppingClock
+from scalegrad.bench.options import at_least
+from scalegrad.bench.record import Line, about, default_path, figure, finish, lines, print_table, save, say_progress
+from scalegrad.bench.runner import Measurement, Row, WrongResult, compare
+from scalegrad.bench.step import gpt2_shaped
+from scalegrad.decoding import generation_arguments
+
+PROMPT = 50
+MOST_DIFFERENT = 0.02  # of the texts: where two tokens are as likely, the last bit decides
+CASES = {
+    "cuda": (("greedy", 512, 100), ("greedy", 2048, 100), ("greedy", 512, 300), ("beam=10", 32, 100)),
+    "cpu": (("greedy", 32, 100), ("beam=5", 4, 50)),
+}  # strategy, rows, new tokens
+
+
+def measure(strategy: str, case: Case, clock: Clock, rounds: int) -> list[Row]:
+    """The library's cache, then ours; `case.steps` are prompt and new tokens."""
+    model = gpt2_shaped(case, clock.device).eval()
+    model.generation_config.update(use_cache=True, eos_token_id=None)
+    prompts = make_batch(case, clock.device).targets[:, :PROMPT].contiguous()
+    contenders = [
+        Contender("cache of the library", partial(_decode, model, prompts, strategy, case, roomy=False)),
+        Contender("cache of scalegrad", partial(_decode, model, prompts, strategy, case, roomy=True)),
+    ]
+    return compare(contenders, clock, check=_checker(), rounds=rounds, patience=30)
+
+
+def _decode(model: Any, prompts: Tensor, strategy: str, case: Case, *, roomy: bool) -> Tensor:
+    inputs = {"input_ids": prompts, "attention_mask": torch.ones_like(prompts)}
+    arguments = generation_arguments(model, inputs, strategy, max_new_tokens=case.steps - PROMPT)
+    if not roomy:
+        del arguments["past_key_values"]
+    found: Tensor = model.generate(**inputs, **arguments)
+    return found
+
+
+def _checker() -> Callable[[str, Tensor], float]:
+    """The first texts are what the others must be."""
+    first: list[Tensor] = []
+
+    def check(name: str, texts: Tensor) -> float:
+        first.append(texts)
+        different = float((texts != first[0]).any(dim=1).double().mean())
+        if different > MOST_DIFFERENT:
+            raise WrongResult(f"{name}: {different:.1%} of the texts are others", different / MOST_DIFFERENT)
+        return different / MOST_DIFFERENT
+
+    return check
+
+
+def stored_lines(strategy: str, case: Case, rows: list[Row]) -> list[Line]:
+    """With the strategy, and new tokens a second."""
+    new = case.batch * (case.steps - PROMPT)
+    columns = {
+        "case": _title(strategy, case),
+        "strategy": strategy,
+        "rows": case.batch,
+        "new_tokens": new // case.batch,
+    }
+    speeds = [figure(new / row.seconds) if isinstance(row, Measurement) else None for row in rows]
+    found = lines([(columns | {"vocab": case.vocab, "width": case.width}, rows)])
+    return [line | {"tokens_per_second": speed} for line, speed in zip(found, speeds, strict=True)]
+
+
+def _title(strategy: str, case: Case) -> str:
+    return f"{strategy}, {counted(case.batch, 'text')} of {PROMPT} + {case.steps - PROMPT} tokens"
+
+
+def main(argv: list[str]) -> None:
+    """Print a table for each case, and store all of it."""
+    args = _parser().parse_args(argv)
+    gpu = torch.cuda.is_available() and not args.cpu
+    clock: Clock = SteppingClock() if gpu else CpuClock()
+    facts = about(clock.device) | {"rounds": args.rounds, "threads": torch.get_num_threads()}
+    out = args.out or default_path("decoding", str(facts["hardware"]) if gpu else "cpu")
+    if not args.json:
+        print(f"{facts['hardware']}, torch {facts['torch']}, transformers {facts['transformers']}")
+        print(f"float32, width {args.width}, V {args.vocab}; median of at most {args.rounds} in turns")
+    chosen = [(args.strategy, args.rows, args.new)] if args.strategy else CASES[clock.device]
+    stored: list[Line] = []
+    for done, (strategy, rows, new) in enumerate(chosen):
+        case = Case("decoding", "decoding", rows, PROMPT + new, args.vocab, args.width, dtype=torch.float32)
+        say_progress(done, len(chosen), _title(strategy, case))
+        measured = measure(strategy, case, clock, args.rounds)
+        stored += stored_lines(strategy, case, measured)
+        save(out, stored, facts)  # what is measured survives a crash
+        if not args.json:
+            print_table(_title(strategy, case), measured)
+    finish(out, stored, facts, args.json)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m scalegrad.bench decoding",
+        description=__doc__,
+        epilog="example: python -m scalegrad.bench decoding --strategy greedy --rows 64 --new 200",
+    )
+    parser.add_argument("--strategy", help="this one alone, such as beam=5 (default: greedy and beam search)")
+    parser.add_argument("--rows", type=at_least(1), default=32, help="texts at once, with --strategy (default 32)")
+    parser.add_argument("--new", type=at_least(1), default=100, help="tokens of each, with --strategy (default 100)")
+    parser.add_argument("--rounds", type=at_least(1), default=5, help="how often each is timed (default 5)")
+    parser.add_argument("--vocab", type=at_least(2), default=50_257, help="tokens in the vocabulary (default 50257)")
+    parser.add_argument("--width", type=at_least(1), default=768, help="of the model (default 768: GPT-2 small)")
+    parser.add_argument("--cpu", action="store_true", help="on the CPU even where there is a GPU")
+    parser.add_argument("--out", type=Path, help="where the CSV goes (default benchmarks/decoding-NAME.csv)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    return parser
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

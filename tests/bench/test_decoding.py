@@ -1,0 +1,54 @@
+"""The decoding benchmark runs small, stores what it prints, and gives no speed to a cache that writes other texts."""
+
+import json
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from scalegrad.bench import decoding
+from scalegrad.bench.__main__ import main
+from scalegrad.bench.cases import Case
+from scalegrad.bench.clock import CpuClock
+from scalegrad.bench.record import read
+from scalegrad.bench.runner import Skipped
+from scalegrad.decoding import cache
+
+SMALL = ["--cpu", "--rounds", "2", "--vocab", "80", "--width", "64", "--rows", "3", "--new", "7"]
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "beam=2"])
+def test_stores_what_it_prints(strategy, tmp_path, capsys):
+    out = tmp_path / "d.csv"
+    main(["decoding", *SMALL, "--strategy", strategy, "--out", str(out), "--json"])
+    told = json.loads(capsys.readouterr().out)["rows"]
+    stored = read(out)
+    assert [line["implementation"] for line in stored] == ["cache of the library", "cache of scalegrad"]
+    assert [float(line["ms"]) for line in stored] == [row["ms"] for row in told]
+    assert {(line["strategy"], line["rows"], line["new_tokens"]) for line in stored} == {(strategy, "3", "7")}
+    assert [float(line["error"]) for line in stored] == [0, 0]
+    for line in stored:
+        assert float(line["tokens_per_second"]) == pytest.approx(3 * 7 / float(line["ms"]) * 1e3, rel=1e-3)
+
+
+def test_prints_a_table(tmp_path, capsys):
+    main(["decoding", *SMALL, "--strategy", "greedy", "--out", str(tmp_path / "d.csv")])
+    printed = capsys.readouterr().out
+    assert "greedy, 3 texts of 50 + 7 tokens" in printed
+    assert "float32, width 64, V 80; median of at most 2 in turns" in printed
+
+
+def test_other_texts_have_no_speed(monkeypatch):
+    class Forgetful(cache._roomy_layer()):
+        def update(self, keys, values, *args, **kwargs):
+            found = super().update(keys, values, *args, **kwargs)
+            return tuple(torch.zeros_like(part) for part in found)
+
+    monkeypatch.setattr(cache, "_roomy_layer", lambda: Forgetful)
+    case = Case("decoding", "decoding", 4, decoding.PROMPT + 20, 80, 64, dtype=torch.float32)
+    library, ours = decoding.measure("greedy", case, CpuClock(), rounds=2)
+    assert not isinstance(library, Skipped)
+    assert isinstance(ours, Skipped)
+    assert ours.reason.startswith("cache of scalegrad: ")
+    assert ours.reason.endswith("% of the texts are others")
