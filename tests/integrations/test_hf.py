@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 from tests.integrations import tiny
-from tests.integrations.training import attached, descend, trained, weights
+from tests.integrations.training import attached, descend, trained, untrained, weights
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss, sets
 from scalegrad.gamma import Linear
@@ -89,6 +89,27 @@ def test_the_log_has_the_plain_nll_beside_the_loss(way, tmp_path):
     logged = [entry for entry in trainer.state.log_history if "loss" in entry]
     assert [entry["nll"] for entry in logged] == pytest.approx([expected] * 2, abs=1e-5)
     assert all(0 < entry["seen_mass"] < 1 and abs(entry["loss"] - entry["nll"]) > 0.01 for entry in logged)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_trackers_that_trainer_sets_up_draw_the_nll(first, tmp_path, monkeypatch):
+    """TensorBoard's own file, read back."""
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "board"))
+    model = attached("llama", ScaleGradLoss(0.2))
+    trainer = untrained(model, tiny.examples("llama"), tmp_path, steps=2, report_to=["tensorboard"])
+    if first:
+        callback = hf.StepCallback.add_to(trainer)
+        assert trainer.callback_handler.callbacks[0] is callback
+    else:
+        trainer.add_callback(hf.StepCallback())
+    trainer.train()
+    board = events.EventAccumulator(str(tmp_path / "board")).Reload()
+    drawn = {tag: [event.value for event in board.Scalars(tag)] for tag in board.Tags()["scalars"]}
+    logged = [entry["nll"] for entry in trainer.state.log_history if "nll" in entry]
+    assert len(logged) == 2
+    assert drawn.get("train/nll", []) == (pytest.approx(logged, abs=1e-5) if first else [])
+    assert ("train/seen_mass" in drawn) == first
 
 
 def test_a_schedule_that_is_not_told_raises(tmp_path):

@@ -18,8 +18,8 @@ DESCENT = {  # plain gradient descent, every step logged, nothing left behind
 }
 
 
-def trained(model, data, folder, *, batch=8, accumulation=1, steps=2, rate=0.5, trainer=None, **settings):
-    """A few steps: (the trainer, the logged losses)."""
+def untrained(model, data, folder, *, batch=8, accumulation=1, steps=2, rate=0.5, trainer=None, **settings):
+    """A trainer for a few steps."""
     arguments = transformers.TrainingArguments(
         str(folder),
         per_device_train_batch_size=batch,
@@ -27,10 +27,14 @@ def trained(model, data, folder, *, batch=8, accumulation=1, steps=2, rate=0.5, 
         max_steps=steps,
         learning_rate=rate,
         remove_unused_columns=False,
-        **DESCENT,
-        **settings,
+        **{**DESCENT, **settings},
     )
-    made = transformers.Trainer(model, arguments, train_dataset=data, data_collator=tiny.padded, **(trainer or {}))
+    return transformers.Trainer(model, arguments, train_dataset=data, data_collator=tiny.padded, **(trainer or {}))
+
+
+def trained(model, data, folder, **options):
+    """A few steps: (the trainer, the logged losses)."""
+    made = untrained(model, data, folder, **options)
     made.train()
     losses = [entry["loss"] for entry in made.state.log_history if "loss" in entry]
     return made, losses

@@ -18,7 +18,8 @@ class StepCallback(_transformers.TrainerCallback):  # type: ignore[misc]
 
     The log, the progress bar and every callback after this one get `nll`, the mean plain −log p of the targets since
     the last log (its exponential is the perplexity; the loss itself shifts with γ), and `seen_mass`, the mean
-    probability of what is discouraged; of this process's batches.
+    probability of what is discouraged; of this process's batches. Given to `Trainer(callbacks=[...])` it comes after
+    the trackers of `report_to`; `StepCallback.add_to(trainer)` puts it before them.
 
     Args:
         loss: what `hf.loss` gave, or the loss given to it; None: the one attached to the trainer's model.
@@ -28,6 +29,13 @@ class StepCallback(_transformers.TrainerCallback):  # type: ignore[misc]
         self.loss = loss.loss if isinstance(loss, hf.ComputeLoss) else loss
         self.computed = loss if isinstance(loss, hf.ComputeLoss) else None
         self.sums: torch.Tensor | None = None  # NLL, seen mass and number of targets since the last log
+
+    @classmethod
+    def add_to(cls, trainer: Any, loss: TokenLoss | hf.ComputeLoss | None = None) -> StepCallback:
+        """A new one as the first callback of `trainer`: TensorBoard, W&B and the like then draw `nll`, too."""
+        first = cls(loss)
+        trainer.callback_handler.callbacks.insert(0, first)
+        return first
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         if args.n_gpu > 1 and hf.attached(others["model"]) is not None:
