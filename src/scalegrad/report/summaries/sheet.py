@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from scalegrad.report.comparison.evaluations import objective_label, read_objective
@@ -98,6 +99,7 @@ def load_sheet(runs: Sequence[Run], corpus: str) -> Sheet:
         for label, row in (TABLES[_PAPER[corpus]].rows if corpus in _PAPER else {}).items()
     ]
     families = {row.label: row.family for row in rows}
+    notes += _strengths(runs, corpus)
     return Sheet(corpus, [*rows, *decoded, *people, *paper], _articles(texts), notes, families)
 
 
@@ -108,6 +110,25 @@ def _evaluation(run: Run, corpus: str) -> dict[str, Any]:
         raise ValueError(f"{run.path} was not evaluated on {corpus!r}; it was on {known}")
     one: dict[str, Any] = found[corpus]
     return one
+
+
+def _strengths(runs: Sequence[Run], corpus: str) -> list[str]:
+    """Which of several strengths of an objective the validation set chooses, each at its own β: a sentence each."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    for run in runs:
+        found = _evaluation(run, corpus)["length_normalisation"].get("validation_scores")
+        if found:
+            objective = run.config["objective"]
+            family = scores.setdefault(read_objective(objective)[0], {})
+            family.setdefault(objective_label(objective), []).append(max(found.values()))
+    said = []
+    for family in scores.values():
+        means = {label: fmean(of_seeds) for label, of_seeds in family.items()}
+        first, *others = sorted(means, key=lambda label: (-means[label], label))
+        if others:
+            rest = ", ".join(f"{label} {means[label]:.1f}" for label in others)
+            said.append(f"The validation set chooses {first}: mean ROUGE {means[first]:.1f} there; {rest}.")
+    return said
 
 
 def _labels(runs: Sequence[Run]) -> list[str]:
