@@ -32,13 +32,35 @@ def mistral():
     return transformers.MistralForCausalLM(transformers.MistralConfig(sliding_window=4, **LLAMA))
 
 
+def deepseek():
+    """Its keys are wider than its values."""
+    widths = {"kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 4}
+    experts = {"n_routed_experts": 4, "n_group": 1, "topk_group": 1, "num_experts_per_tok": 2}
+    shape = {**LLAMA, "num_key_value_heads": 4, "moe_intermediate_size": 16, **widths, **experts}
+    return transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(**shape))
+
+
+def openai_gpt():
+    """It knows of no cache at all."""
+    return transformers.OpenAIGPTLMHeadModel(
+        transformers.OpenAIGPTConfig(n_embd=32, n_layer=2, n_head=2, n_positions=64, **SIZES)
+    )
+
+
+def adapted():
+    """A LoRA around a Llama."""
+    peft = pytest.importorskip("peft")
+    config = peft.LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False, task_type="CAUSAL_LM")
+    return peft.get_peft_model(llama(), config)
+
+
 @pytest.fixture(autouse=True)
 def _weights():
     torch.manual_seed(3)
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "beam=3", "beam=4,gnmt=1.0", "top_k=5", "greedy,gamma=0.3"])
-@pytest.mark.parametrize("make", [gpt2, llama, mistral])
+@pytest.mark.parametrize("make", [gpt2, llama, mistral, deepseek, openai_gpt, adapted])
 def test_texts_are_those_of_the_library_s_cache(make, strategy, monkeypatch):
     model = make().eval()
     prompts = [[5, 6, 7, 8, 9], [11, 12], [5, 5, 5, 9, 3, 2, 1, 30, 31]]
@@ -88,6 +110,8 @@ def test_where_the_library_s_own_must_do():
         transformers.BartConfig(decoder_attention_heads=2, **shape, **SIZES)
     )
     assert roomy_cache(bart, 10) is None
+    assert roomy_cache(openai_gpt(), 10) is None
+    assert roomy_cache(adapted(), 10) is not None
     model = gpt2()
     model.generation_config.use_cache = False
     assert roomy_cache(model, 10) is None

@@ -7,6 +7,7 @@ with many texts at once most of what a GPU moves. Here a token is written where 
 from __future__ import annotations
 
 from functools import cache
+from inspect import signature
 from typing import Any
 
 import torch
@@ -24,13 +25,20 @@ def roomy_cache(model: Any, tokens: int) -> Any:
     plain = (
         not model.config.is_encoder_decoder and config.use_cache is not False and config.cache_implementation is None
     )
-    if not plain or "mamba" in type(model).__name__.lower() or not model._supports_default_dynamic_cache():
+    if not plain or not model._supports_default_dynamic_cache() or not _takes_one(model):
         return None
     library = need("transformers.cache_utils", extra="hf")
     found = library.DynamicCache(config=model.config.get_text_config(decoder=True))
     spare: list[Tensor] = []
     found.layers = [_roomy_layer()(tokens, spare) if type(of) is library.DynamicLayer else of for of in found.layers]
     return found
+
+
+def _takes_one(model: Any) -> bool:
+    """Whether the model (an adapter's: the one inside) has a use for the cache; those of 2018 have not."""
+    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    asked = (inner.forward, inner.prepare_inputs_for_generation)
+    return any("past_key_values" in signature(function).parameters for function in asked)
 
 
 @cache
