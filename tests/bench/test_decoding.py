@@ -39,6 +39,17 @@ def test_prints_a_table(tmp_path, capsys):
     assert "float32, width 64, V 80; median of at most 2 in turns" in printed
 
 
+def test_a_strategy_that_is_none_ends_with_one_sentence(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main(["decoding", *SMALL, "--strategy", "greddy"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith(
+        "scalegrad.bench: strategy 'greddy': the name must be one of greedy, beam, "
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_other_texts_have_no_speed(monkeypatch):
     class Forgetful(cache._roomy_layer()):
         def update(self, keys, values, *args, **kwargs):

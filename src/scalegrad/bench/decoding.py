@@ -10,7 +10,6 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,12 +17,13 @@ from torch import Tensor
 
 from scalegrad._counts import counted
 from scalegrad.bench.cases import Case, make_batch
-from scalegrad.bench.clock import Clock, Contender, CpuClock, SteppingClock
+from scalegrad.bench.clock import Clock, Contender
+from scalegrad.bench.model_runs import add_options, run_cases, wall_clock
 from scalegrad.bench.options import at_least
-from scalegrad.bench.record import Line, about, default_path, figure, finish, lines, print_table, save, say_progress
+from scalegrad.bench.record import Line, figure, lines
 from scalegrad.bench.runner import Measurement, Row, WrongResult, compare
 from scalegrad.bench.step import gpt2_shaped
-from scalegrad.decoding import generation_arguments
+from scalegrad.decoding import generation_arguments, parse
 
 PROMPT = 50
 MOST_DIFFERENT = 0.02  # of the texts: where two tokens are as likely, the last bit decides
@@ -70,14 +70,9 @@ def _checker() -> Callable[[str, Tensor], float]:
 
 def stored_lines(strategy: str, case: Case, rows: list[Row]) -> list[Line]:
     """With the strategy, and new tokens a second."""
-    new = case.batch * (case.steps - PROMPT)
-    columns = {
-        "case": _title(strategy, case),
-        "strategy": strategy,
-        "rows": case.batch,
-        "new_tokens": new // case.batch,
-    }
-    speeds = [figure(new / row.seconds) if isinstance(row, Measurement) else None for row in rows]
+    new = case.steps - PROMPT
+    columns = {"case": _title(strategy, case), "strategy": strategy, "rows": case.batch, "new_tokens": new}
+    speeds = [figure(case.batch * new / row.seconds) if isinstance(row, Measurement) else None for row in rows]
     found = lines([(columns | {"vocab": case.vocab, "width": case.width}, rows)])
     return [line | {"tokens_per_second": speed} for line, speed in zip(found, speeds, strict=True)]
 
@@ -89,24 +84,19 @@ def _title(strategy: str, case: Case) -> str:
 def main(argv: list[str]) -> None:
     """Print a table for each case, and store all of it."""
     args = _parser().parse_args(argv)
-    gpu = torch.cuda.is_available() and not args.cpu
-    clock: Clock = SteppingClock() if gpu else CpuClock()
-    facts = about(clock.device) | {"rounds": args.rounds, "threads": torch.get_num_threads()}
-    out = args.out or default_path("decoding", str(facts["hardware"]) if gpu else "cpu")
-    if not args.json:
-        print(f"{facts['hardware']}, torch {facts['torch']}, transformers {facts['transformers']}")
-        print(f"float32, width {args.width}, V {args.vocab}; median of at most {args.rounds} in turns")
-    chosen = [(args.strategy, args.rows, args.new)] if args.strategy else CASES[clock.device]
-    stored: list[Line] = []
-    for done, (strategy, rows, new) in enumerate(chosen):
-        case = Case("decoding", "decoding", rows, PROMPT + new, args.vocab, args.width, dtype=torch.float32)
-        say_progress(done, len(chosen), _title(strategy, case))
-        measured = measure(strategy, case, clock, args.rounds)
-        stored += stored_lines(strategy, case, measured)
-        save(out, stored, facts)  # what is measured survives a crash
-        if not args.json:
-            print_table(_title(strategy, case), measured)
-    finish(out, stored, facts, args.json)
+    clock = wall_clock(args.cpu)
+
+    def measured(strategy: str, case: Case) -> tuple[list[Row], list[Line]]:
+        rows = measure(strategy, case, clock, args.rounds)
+        return rows, stored_lines(strategy, case, rows)
+
+    chosen = [(str(parse(args.strategy)), args.rows, args.new)] if args.strategy else CASES[clock.device]
+    cases = [
+        (strategy, Case("decoding", "decoding", rows, PROMPT + new, args.vocab, args.width, dtype=torch.float32))
+        for strategy, rows, new in chosen
+    ]
+    how = f"float32, width {args.width}, V {args.vocab}; median of at most {args.rounds} in turns"
+    run_cases("decoding", args, clock, how, [(_title(*case), partial(measured, *case)) for case in cases])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,11 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rows", type=at_least(1), default=32, help="texts at once, with --strategy (default 32)")
     parser.add_argument("--new", type=at_least(1), default=100, help="tokens of each, with --strategy (default 100)")
     parser.add_argument("--rounds", type=at_least(1), default=5, help="how often each is timed (default 5)")
-    parser.add_argument("--vocab", type=at_least(2), default=50_257, help="tokens in the vocabulary (default 50257)")
-    parser.add_argument("--width", type=at_least(1), default=768, help="of the model (default 768: GPT-2 small)")
-    parser.add_argument("--cpu", action="store_true", help="on the CPU even where there is a GPU")
-    parser.add_argument("--out", type=Path, help="where the CSV goes (default benchmarks/decoding-NAME.csv)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    add_options(parser, "decoding")
     return parser
 
 

@@ -11,7 +11,7 @@ import copy
 import math
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,16 +19,17 @@ from torch import Tensor
 
 from scalegrad._counts import counted
 from scalegrad.bench.cases import Batch, Case, make_batch
-from scalegrad.bench.clock import Clock, Contender, CpuClock, SteppingClock
+from scalegrad.bench.clock import Clock, Contender
 from scalegrad.bench.exact import ALPHA, GAMMA, Outcome, exact_answers, judge
+from scalegrad.bench.model_runs import add_options, run_cases, wall_clock
 from scalegrad.bench.options import at_least
-from scalegrad.bench.record import Line, about, default_path, figure, finish, lines, print_table, save, say_progress
+from scalegrad.bench.record import Line, figure, lines
 from scalegrad.bench.runner import Measurement, Row, compare
 from scalegrad.bench.step import LOSS_TOLERANCE, gpt2_shaped
 from scalegrad.integrations import hf
 from scalegrad.integrations.objective import Objective
 
-VOCAB, STEPS, WIDTH = 50_257, 300, 768
+STEPS = 300
 OBJECTIVES = {
     "CE framework": None,
     "CE scalegrad": Objective("mle"),
@@ -112,26 +113,20 @@ def throughput(case: Case, rows: list[Row]) -> list[Line]:
 def main(argv: list[str]) -> None:
     """Print a table for each batch size and what must hold, and store all of it."""
     args = _parser().parse_args(argv)
-    gpu = torch.cuda.is_available() and not args.cpu
-    clock: Clock = SteppingClock() if gpu else CpuClock()
-    facts = about(clock.device) | {"rounds": args.rounds, "threads": torch.get_num_threads()}
-    out = args.out or default_path("throughput", str(facts["hardware"]) if gpu else "cpu")
-    if not args.json:
-        print(f"{facts['hardware']}, torch {facts['torch']}, transformers {facts['transformers']}")
-        print(f"forward, backward, clipping and AdamW; median of {counted(args.rounds, 'interleaved step')} each")
-    stored: list[Line] = []
-    batches = args.batch or ([1, 32] if gpu else [1])
-    for done, batch in enumerate(batches):
-        dtype = torch.bfloat16 if gpu else torch.float32
-        case = Case(f"throughput {batch}", "step", batch, args.length, args.vocab, args.width, dtype=dtype)
-        say_progress(done, len(batches), case.title)
+    clock = wall_clock(args.cpu)
+    gpu = clock.device == "cuda"
+    dtype = torch.bfloat16 if gpu else torch.float32
+
+    def measured(case: Case) -> tuple[list[Row], list[Line]]:
         rows = measure(case, clock, args.rounds)
-        stored += throughput(case, rows)
-        save(out, stored, facts)  # what is measured survives a crash
-        if not args.json:
-            print_table(case.title, rows)
-            _print_verdicts(stored[-len(rows) :])
-    finish(out, stored, facts, args.json)
+        return rows, throughput(case, rows)
+
+    cases = [
+        Case(f"throughput {batch}", "step", batch, args.length, args.vocab, args.width, dtype=dtype)
+        for batch in args.batch or ([1, 32] if gpu else [1])
+    ]
+    how = f"forward, backward, clipping and AdamW; median of {counted(args.rounds, 'interleaved step')} each"
+    run_cases("throughput", args, clock, how, [(c.title, partial(measured, c)) for c in cases], _print_verdicts)
 
 
 def _print_verdicts(stored: list[Line]) -> None:
@@ -152,11 +147,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=at_least(1), default=30, help="steps of each contender (default 30)")
     parser.add_argument("--batch", type=at_least(1), nargs="+", help="sequences a step (default: 1, on a GPU also 32)")
     parser.add_argument("--length", type=at_least(2), default=STEPS, help=f"tokens in a sequence (default {STEPS})")
-    parser.add_argument("--vocab", type=at_least(2), default=VOCAB, help=f"tokens in the vocabulary (default {VOCAB})")
-    parser.add_argument("--width", type=at_least(1), default=WIDTH, help=f"of the model (default {WIDTH}: GPT-2 small)")
-    parser.add_argument("--cpu", action="store_true", help="on the CPU even where there is a GPU")
-    parser.add_argument("--out", type=Path, help="where the CSV goes (default benchmarks/throughput-NAME.csv)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    add_options(parser, "throughput")
     return parser
 
 

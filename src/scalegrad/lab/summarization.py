@@ -24,7 +24,7 @@ from scalegrad.runs import Run, samples_name
 from scalegrad.runs.atomic import plain, write_json
 from scalegrad.runs.environment import environment
 from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
-from scalegrad.tasks.summarization.selection import best
+from scalegrad.tasks.summarization.selection import best, validation_score
 from scalegrad.tasks.summarization.training import Task, folder_name, train, train_selector
 from scalegrad.tasks.summarization.writing import STOCHASTIC
 from scalegrad.tasks.training import training_progress
@@ -136,8 +136,8 @@ def choose_strengths(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         for result in results:
             objective = Objective.parse(result["objective"])
             if result["seed"] == 0 and objective.name == name and isinstance(objective.strength, float):
-                found = result["evaluation"]["length_normalisation"].get("validation_scores", {})
-                scores[objective.strength] = float(max(found.values())) if found else float("nan")
+                found = validation_score(result["evaluation"])
+                scores[objective.strength] = float("nan") if found is None else found
         if scores:
             kept = {str(strength): score for strength, score in scores.items() if score == score}
             chosen[name] = {"strength": best(scores).value, "validation_scores": kept}

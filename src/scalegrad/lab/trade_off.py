@@ -33,12 +33,11 @@ def curves_of(comparison: Comparison) -> Curves:
 
 def comparisons(comparison: Comparison, reference: str, name: str = "rep_1") -> list[str]:
     """At the repetition, and at the perplexity, of the model labelled `reference`: what each curve has there."""
-    curves = curves_of(comparison)
-    here = next((s for s in comparison.of_kind("trained") if s.label == reference), None)
+    curves, here = curves_of(comparison), _trained(comparison, reference, name)
     swept = {"unlikelihood": curves.unlikelihood, "the decoding-time penalty": curves.penalty}
     named = {other: _points(curve, name) for other, curve in swept.items()}
     others = {other: curve for other, curve in named.items() if len(curve) > 1}  # MLE alone is no curve
-    if here is None or any(key not in here.figures for key in ("ppl", name)) or not others:
+    if here is None or not others:
         return []
     title, rep, ppl = column(name).title, here.figures[name], here.figures["ppl"]
     at_rep = ", ".join(f"{other} {_written('ppl', where(curve, rep, on=1))}" for other, curve in others.items())
@@ -53,9 +52,9 @@ def comparisons(comparison: Comparison, reference: str, name: str = "rep_1") -> 
 
 def verdict(comparison: Comparison, reference: str, name: str = "rep_1") -> str:
     """Does training beat the decoding-time penalty at equal repetition, and at equal perplexity? One sentence."""
-    here = next((s for s in comparison.of_kind("trained") if s.label == reference), None)
+    here = _trained(comparison, reference, name)
     curve = _points(curves_of(comparison).penalty, name)
-    if here is None or any(key not in here.figures for key in ("ppl", name)) or len(curve) < 2:
+    if here is None or len(curve) < 2:
         return ""
     rep, ppl, title = here.figures[name], here.figures["ppl"], column(name).title
     other_ppl, other_rep = where(curve, rep, on=1), where(curve, ppl, on=0)
@@ -88,6 +87,12 @@ _HOW = {1: "lower than", 0: "the same as", -1: "higher than"}
 
 def _sign(value: float, margin: float) -> int:
     return 0 if abs(value) <= margin else (1 if value > 0 else -1)
+
+
+def _trained(comparison: Comparison, label: str, name: str) -> System | None:
+    """The trained model of this label, where it has a perplexity and the figure `name`."""
+    labelled = (s for s in comparison.of_kind("trained") if s.label == label)
+    return next((s for s in labelled if {"ppl", name} <= s.figures.keys()), None)
 
 
 def _base(comparison: Comparison) -> list[System]:

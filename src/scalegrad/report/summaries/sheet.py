@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from scalegrad.report.comparison.evaluations import objective_label, read_objective
 from scalegrad.report.paper import TABLES
 from scalegrad.runs import Run, samples_name
+from scalegrad.tasks.summarization.selection import best, validation_score
 
 # The columns, in their order: title, digits, and what it is.
 COLUMNS: dict[str, tuple[str, int, str]] = {
@@ -79,6 +80,7 @@ def load_sheet(runs: Sequence[Run], corpus: str) -> Sheet:
     texts: dict[str, list[dict[str, Any]]] = {}
     notes: list[str] = []
     people: list[Row] = []
+    scores: dict[str, dict[str, list[float]]] = {}  # on the validation set, of each family's strengths
     labels = _labels(runs)
     for run, label in zip(runs, labels, strict=True):
         found = _evaluation(run, corpus)
@@ -94,12 +96,15 @@ def load_sheet(runs: Sequence[Run], corpus: str) -> Sheet:
                 decoded.append(Row(f"{label}, {strategy}", row.figures, "decoded", family))
         people = people or [Row("Reference", _figures(found, "human"), "human", "human")]
         notes += [note for note in found["notes"] if note not in notes]
+        score = validation_score(found)
+        if score is not None:
+            scores.setdefault(family, {}).setdefault(objective_label(run.config["objective"]), []).append(score)
     paper = [
         Row(f"{label}, in the paper", {name: Figure(value) for name, value in row.items()}, "paper")
         for label, row in (TABLES[_PAPER[corpus]].rows if corpus in _PAPER else {}).items()
     ]
     families = {row.label: row.family for row in rows}
-    notes += _strengths(runs, corpus)
+    notes += _strengths(scores)
     return Sheet(corpus, [*rows, *decoded, *people, *paper], _articles(texts), notes, families)
 
 
@@ -112,22 +117,15 @@ def _evaluation(run: Run, corpus: str) -> dict[str, Any]:
     return one
 
 
-def _strengths(runs: Sequence[Run], corpus: str) -> list[str]:
+def _strengths(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> list[str]:
     """Which of several strengths of an objective the validation set chooses, each at its own β: a sentence each."""
-    scores: dict[str, dict[str, list[float]]] = {}
-    for run in runs:
-        found = _evaluation(run, corpus)["length_normalisation"].get("validation_scores")
-        if found:
-            objective = run.config["objective"]
-            family = scores.setdefault(read_objective(objective)[0], {})
-            family.setdefault(objective_label(objective), []).append(max(found.values()))
     said = []
     for family in scores.values():
-        means = {label: fmean(of_seeds) for label, of_seeds in family.items()}
-        first, *others = sorted(means, key=lambda label: (-means[label], label))
+        chosen = best({label: fmean(of_seeds) for label, of_seeds in family.items()})
+        others = sorted({*chosen.scores} - {chosen.value}, key=lambda label: (-chosen.scores[label], label))
         if others:
-            rest = ", ".join(f"{label} {means[label]:.1f}" for label in others)
-            said.append(f"The validation set chooses {first}: mean ROUGE {means[first]:.1f} there; {rest}.")
+            rest = ", ".join(f"{label} {chosen.scores[label]:.1f}" for label in others)
+            said.append(f"The validation set chooses {chosen.value}: mean ROUGE {chosen.score:.1f} there; {rest}.")
     return said
 
 
