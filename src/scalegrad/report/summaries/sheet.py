@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from scalegrad.report.comparison.evaluations import objective_label, read_objective
 from scalegrad.report.paper import TABLES
 from scalegrad.runs import Run, samples_name
-from scalegrad.tasks.summarization.selection import best, validation_score
 
 # The columns, in their order: title, digits, and what it is.
 COLUMNS: dict[str, tuple[str, int, str]] = {
@@ -117,15 +116,25 @@ def _evaluation(run: Run, corpus: str) -> dict[str, Any]:
     return one
 
 
+def validation_score(evaluation: Mapping[str, Any]) -> float | None:
+    """Of an evaluated run, at its own best β; None where β was given and there are no scores.
+
+    >>> validation_score({"length_normalisation": {"beta": 1.0, "validation_scores": {"0.0": 21.0, "1.0": 23.0}}})
+    23.0
+    """
+    scores = evaluation["length_normalisation"].get("validation_scores")
+    return float(max(scores.values())) if scores else None
+
+
 def _strengths(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> list[str]:
-    """Which of several strengths of an objective the validation set chooses, each at its own β: a sentence each."""
+    """Which of several strengths of an objective the validation set chooses: a sentence each."""
     said = []
     for family in scores.values():
-        chosen = best({label: fmean(of_seeds) for label, of_seeds in family.items()})
-        others = sorted({*chosen.scores} - {chosen.value}, key=lambda label: (-chosen.scores[label], label))
+        means = {label: fmean(of_seeds) for label, of_seeds in family.items()}
+        first, *others = sorted(means, key=lambda label: (-means[label], label))
         if others:
-            rest = ", ".join(f"{label} {chosen.scores[label]:.1f}" for label in others)
-            said.append(f"The validation set chooses {chosen.value}: mean ROUGE {chosen.score:.1f} there; {rest}.")
+            rest = ", ".join(f"{label} {means[label]:.1f}" for label in others)
+            said.append(f"The validation set chooses {first}: mean ROUGE {means[first]:.1f} there; {rest}.")
     return said
 
 

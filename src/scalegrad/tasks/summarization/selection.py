@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from scalegrad.data.pairs import Pair
 from scalegrad.decoding.strategies import Beam
@@ -25,19 +25,16 @@ CHECKPOINT_RULE = "least plain validation NLL"
 DECODING_RULE = "highest mean of ROUGE-1, -2 and -L F1 on the validation set"
 
 
-Value = TypeVar("Value", float, str)
-
-
 @dataclass(frozen=True)
-class Choice(Generic[Value]):
+class Choice:
     """The value chosen, its score, and the score of every value of the grid."""
 
-    value: Value
+    value: float
     score: float
-    scores: dict[Value, float]
+    scores: dict[float, float]
 
 
-def best(scores: Mapping[Value, float]) -> Choice[Value]:
+def best(scores: Mapping[float, float]) -> Choice:
     """The value with the highest score; of equal ones the smallest.
 
     >>> best({1.0: 20.0, 0.5: 21.0, 2.0: 21.0}).value
@@ -49,16 +46,6 @@ def best(scores: Mapping[Value, float]) -> Choice[Value]:
     return Choice(value, scores[value], dict(scores))
 
 
-def validation_score(evaluation: Mapping[str, Any]) -> float | None:
-    """Of an evaluated run, at its own best β; None where β was given and there are no scores.
-
-    >>> validation_score({"length_normalisation": {"beta": 1.0, "validation_scores": {"0.0": 21.0, "1.0": 23.0}}})
-    23.0
-    """
-    scores = evaluation["length_normalisation"].get("validation_scores")
-    return float(max(scores.values())) if scores else None
-
-
 def choose_beta(
     model: Any,
     form: Format,
@@ -67,7 +54,7 @@ def choose_beta(
     beam: Beam = BEAM,
     progress: Callable[[int, int], None] | None = None,
     **writing: Any,
-) -> Choice[float]:
+) -> Choice:
     """The length normalisation β with the best summaries of the validation `pairs`; `writing`: see `summarize`."""
     scores = {}
     for number, beta in enumerate(betas):
