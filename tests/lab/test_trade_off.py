@@ -95,4 +95,33 @@ def test_a_schedule_is_a_point_off_the_drawn_curve(curves):
     assert list(lines["SG, γ"].get_xdata()) == [20.0, 21.0, 24.0]
     assert list(lines["UL, α"].get_xdata()) == [20.0, 22.0, 28.0]
     assert list(lines["MLE, γ while decoding"].get_xdata()) == [20.0, 26.0, 32.0]
-    assert any(text.get_text() == "SG γ=linear:1.0:0.2:9" for text in plot.figure.axes[0].texts)
+    assert any(text.get_text() == "linear:1.0:0.2:9" for text in plot.figure.axes[0].texts)
+
+
+def test_one_strength_is_a_point_and_no_curve(curves):
+    axes = trade_off(Comparison([curves.systems[i] for i in (0, 2, 5, 7)])).figure.axes[0]
+    assert [line.get_label() for line in axes.get_lines() if len(line.get_xdata()) > 1] == []
+
+
+def test_trained_models_get_the_picture_where_a_penalty_reaches_far(curves):
+    """What lies outside of the frame has no name in it, and stands in the small picture with human text."""
+    far = row("MLE, decoded with γ=0.1", 80.0, 0.1, "decoded", "mle", 0.1)
+    human = System("Human", {"rep_1": 0.15}, "human")
+    plot = trade_off(Comparison([*curves.systems, far, human]))
+    (axes,) = plot.figure.axes
+    (whole,) = axes.child_axes
+    assert axes.get_xlim() == pytest.approx((19 - 1.08, 28 + 1.08))  # 12% beyond 19 to 28
+    assert axes.get_ylim() == pytest.approx((0.2 - 0.072, 0.8 + 0.072))
+    assert {"0.1", "human text"} & {text.get_text() for text in axes.texts} == set()
+    assert whole.get_xlim()[1] > 80
+    assert [text.get_text() for text in whole.texts] == ["human text"]
+    assert plot.caption.endswith("The small picture has every point, the large one its frame.")
+    assert whole.get_position().x0 > axes.get_position().x0 + 0.3  # where curves that fall leave room
+
+
+def test_the_small_picture_goes_where_fewest_points_are(curves):
+    rising = [row(f"SG γ={g}", 20.0 + 10 * g, g, strength=g) for g in (0.1, 0.6, 0.7, 0.8, 0.9)]
+    far = [row(f"MLE, decoded with γ={g}", 90.0 - g, g, "decoded", "mle", g) for g in (0.1, 0.2, 0.3)]
+    (axes,) = trade_off(Comparison([*rising, *far])).figure.axes
+    (whole,) = axes.child_axes
+    assert whole.get_position().x0 == pytest.approx(axes.get_position().x0, abs=0.01)

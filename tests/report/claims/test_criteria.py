@@ -39,6 +39,9 @@ def test_along_a_curve():
     assert VALID.number("along(sg, rep_1, ppl, 13.22)") == pytest.approx((0.665 + 0.625) / 2)  # and γ = 1
     with pytest.raises(Absent, match=r"no point of SG's curve \(4 points\) has ppl 14.91"):
         VALID.number("along(sg, rep_l, ppl, weak.ppl)")
+    rows = {"MLE": Figures({"ppl": 1.0}), "SG γ=0.2": Figures({"ppl": 2.0}, family="sg", strength=0.2)}
+    with pytest.raises(Absent, match="only 2 points of SG's curve, MLE included"):
+        Reader(FigureTable(rows), NAMES).number("along(sg, ppl, ppl, 1.5)")
 
 
 @given(st.floats(-9, 9), st.floats(-9, 9), st.floats(0, 2), st.floats(0, 2))

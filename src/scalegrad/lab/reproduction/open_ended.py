@@ -24,7 +24,7 @@ from scalegrad.lab.reproduction.open_ended_scale import (
 )
 from scalegrad.lab.reproduction.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from scalegrad.report.comparison import Comparison, System, compare_runs
-from scalegrad.report.comparison.evaluations import objective_label, read_objective
+from scalegrad.report.comparison.evaluations import HUMAN_TEXTS, objective_label, read_objective
 from scalegrad.report.comparison.plots import trade_off as trade_off_plot
 from scalegrad.report.comparison.sensitivity import sensitivity_plots
 from scalegrad.runs import Run, samples_name
@@ -160,6 +160,7 @@ def sensitivity(setup: Setup) -> Outcome:
     texts = {name for name in COMPLETION if any(name in s.figures for s in found.systems)}
     found = _only(found, [name for s in found.systems for name in s.figures if name not in texts])
     marked = _without(found, lambda s: s.kind == "paper" and s.label.split(",")[0] not in _labels(objectives))
+    marked = replace(marked, notes=[note for note in marked.notes if note != HUMAN_TEXTS])  # figures of no text here
     return Outcome(
         [Shown("WikiText-103 validation over γ", marked)],
         sensitivity_plots(marked),

@@ -142,6 +142,8 @@ class Reader:
         """`wanted` on an objective's curve, straight between its points, where `given` is `at`."""
         curve = self.table.curve(family)
         points = [(self._figure(label, given), self._figure(label, wanted)) for label in curve]
+        if len(points) < 3:  # a straight line from MLE to one strength is no curve
+            raise Absent(f"only {counted(len(points), 'point')} of {family.upper()}'s curve, MLE included")
         found = where(points, at, on=0)
         if found is None:
             raise Absent(f"no point of {family.upper()}'s curve ({counted(len(points), 'point')}) has {given} {at:.4g}")

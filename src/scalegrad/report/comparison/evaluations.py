@@ -9,6 +9,7 @@ from scalegrad.report.comparison.systems import Sample, System
 from scalegrad.report.paper import TABLES, PaperTable
 
 HUMAN = "Human"
+HUMAN_TEXTS = "The paper's human row is on texts of 150 tokens, the one here on texts as long as the models'."
 _TEXTS = ("rep_1", "rep_2", "rep_3", "uniq_w")  # what depends on the texts, not on the tokens predicted
 
 Texts = Callable[[str | None], Sequence[Sample]]  # the texts of a decoding by its name; None: of what has no name
@@ -66,7 +67,7 @@ def paper_rows(
         "direction and the size of differences against them, not the level."
     ]
     if texts:
-        said.append("Its human row is on texts of 150 tokens, the one here on texts as long as the models'.")
+        said.append(HUMAN_TEXTS)
     if not tokens or not texts:
         kept = "Rep-n" if texts else "the columns of next-token prediction"
         why = "tokenizer and context" if texts else "length of the texts"

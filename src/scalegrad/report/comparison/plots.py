@@ -131,6 +131,7 @@ def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_12
 
     Human text is a line, for it has no perplexity. Strengths of one objective are joined, and so are the penalties a
     model is decoded under. With many points only strengths are written beside them, and a legend names the curves.
+    Penalties reach far: where trained models would stand in a corner, that corner is the picture, and all a small one.
     """
     shown = [system for system in comparison.of_kind("trained", "decoded") if "ppl" in system.figures]
     name = next((key for key in figures if sum(key in s.figures for s in shown) > 1), None)
@@ -138,8 +139,36 @@ def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_12
     if name is None or len(shown) < 2:
         return None
     many = len(shown) > _NAMED_POINTS
-    figure = new_figure(SIZE[0], SIZE[1] + (0.3 if many else 0.0))
+    corner = _crowded(shown, name) if many else None
+    figure = new_figure(SIZE[0], SIZE[1] + (1.1 if corner else 0.3 if many else 0.0))
     axes = figure.subplots()
+    points = _points(axes, shown, name, many=many)
+    human = comparison.human.figures.get(name) if comparison.human else None
+    title = f"Perplexity against {column(name).title}"
+    style_axes(axes, title=title, x="perplexity", y=column(name).title)
+    _grid(axes, "both")
+    if many:
+        _legend(axes, 4)
+    if corner is None:
+        axes.margins(0.16, 0.2)
+        _human_line(axes, human)
+    else:
+        axes.set(xlim=corner[:2], ylim=corner[2:])
+        points = [point for point in points if _inside(point, corner)]
+        whole = axes.inset_axes(_free_place(points, corner))
+        _points(whole, shown, name, many=True)
+        _as_context(whole, corner)
+        _human_line(whole, human)
+    _label_points(axes, points)
+    hollow = "; rings: the same model under a penalty while decoding" if comparison.of_kind("decoded") else ""
+    spread = " Bars: deviation over seeds." if any(system.deviations for system in shown) else ""
+    small = " The small picture has every point, the large one its frame." if corner else ""
+    caption = f"Better is down and to the left{hollow}.{spread}{small}"
+    return Plot(f"trade-off-{name.replace('_', '-')}", caption, figure)
+
+
+def _points(axes: Axes, shown: Sequence[System], name: str, *, many: bool) -> list[tuple[float, float, str, str]]:
+    """Draw every system, its curve through it; where each is, what to write beside it, and in which colour."""
     _family_lines(axes, shown, name)
     points = []
     for system, look in zip(shown, looks(shown), strict=True):
@@ -147,30 +176,68 @@ def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_12
         solid = many or look.hollow
         axes.errorbar(
             x, y, xerr=system.deviations.get("ppl"), yerr=system.deviations.get(name), fmt="o",
-            markersize=5 if many else 7, color=look.colour, alpha=1.0 if solid else look.opacity, linewidth=1.4,
+            markersize=5 if many else 7, color=look.colour, alpha=1.0 if solid else look.opacity,
+            linewidth=0.9 if many else 1.4,
             markerfacecolor="none" if look.hollow else look.colour, markeredgecolor=look.colour,
         )  # fmt: skip
         # Of many points only the colour says whose strength it is.
         points.append((x, y, _short(system), look.colour) if many else (x, y, system.label, _INK))
-    human = comparison.human.figures.get(name) if comparison.human else None
-    if human is not None:
-        axes.axhline(human, color=_HUMAN, linewidth=1.4, linestyle=(0, (4, 2)))
-        axes.annotate("human text", (0.0, human), (4, 3), xycoords=("axes fraction", "data"),
+    return points
+
+
+def _crowded(shown: Sequence[System], name: str) -> tuple[float, float, float, float] | None:
+    """Left, right, bottom and top of where the trained models are, if that is less than half of the width of all."""
+    trained = [(s.figures["ppl"], s.figures[name]) for s in shown if s.kind == "trained"]
+    if len(trained) < 3:
+        return None
+    (left, right), (bottom, top) = ((min(side), max(side)) for side in zip(*trained, strict=True))
+    everything = [s.figures["ppl"] for s in shown]
+    if bottom == top or not 0 < right - left < 0.5 * (max(everything) - min(everything)):
+        return None
+    aside, above = 0.12 * (right - left), 0.12 * (top - bottom)
+    return left - aside, right + aside, bottom - above, top + above
+
+
+def _inside(point: tuple[float, float, str, str], corner: tuple[float, float, float, float]) -> bool:
+    left, right, bottom, top = corner
+    return left <= point[0] <= right and bottom <= point[1] <= top
+
+
+def _free_place(
+    points: Sequence[tuple[float, float, str, str]], corner: tuple[float, float, float, float], size: float = 0.44
+) -> tuple[float, float, float, float]:
+    """Upper right of the axes, which falling curves leave free, or lower left where fewer points are there."""
+    left, right, bottom, top = corner
+    places = [((x - left) / (right - left), (y - bottom) / (top - bottom)) for x, y, *_ in points]
+    above = sum(x > 1 - size and y > 1 - size for x, y in places)
+    below = sum(x < size and y < size for x, y in places)
+    start = 1 - size if above <= below else 0.0
+    return start, start, size, size
+
+
+def _as_context(axes: Axes, corner: tuple[float, float, float, float]) -> None:
+    """A small picture within the large one, with the frame of the latter in it."""
+    left, right, bottom, top = corner
+    rectangle = need("matplotlib.patches", extra="plots").Rectangle
+    axes.add_patch(rectangle((left, bottom), right - left, top - bottom, fill=False, edgecolor=_SOFT, linewidth=0.8))
+    for line in axes.lines:
+        line.set_markersize(2.5)
+    axes.margins(0.08, 0.12)
+    axes.tick_params(labelsize=7.5, colors=_SOFT, length=2)
+    axes.locator_params(nbins=4)
+    for side in axes.spines.values():
+        side.set(color=_SOFT, linewidth=0.8)
+
+
+def _human_line(axes: Axes, value: float | None) -> None:
+    if value is not None:
+        axes.axhline(value, color=_HUMAN, linewidth=1.4, linestyle=(0, (4, 2)))
+        axes.annotate("human text", (0.0, value), (4, 3), xycoords=("axes fraction", "data"),
                       textcoords="offset points", ha="left", fontsize=8.5, color=_HUMAN)  # fmt: skip
-    axes.margins(0.16, 0.2)
-    title = f"Perplexity against {column(name).title}"
-    style_axes(axes, title=title, x="perplexity", y=column(name).title)
-    _grid(axes, "both")
-    if many:
-        _legend(axes, 4)
-    _label_points(axes, points)
-    hollow = "; rings: the same model under a penalty while decoding" if comparison.of_kind("decoded") else ""
-    spread = " Bars: deviation over seeds." if any(system.deviations for system in shown) else ""
-    return Plot(f"trade-off-{name.replace('_', '-')}", f"Better is down and to the left{hollow}.{spread}", figure)
 
 
 def _short(system: System) -> str:
-    return system.label if system.strength is None else f"{system.strength:g}"
+    return system.label.rpartition("=")[2] if system.strength is None else f"{system.strength:g}"
 
 
 def _series(log: Sequence[Mapping[str, Any]], key: str) -> tuple[list[float], list[float]]:
@@ -203,7 +270,7 @@ def _family_lines(axes: Axes, systems: Sequence[System], name: str) -> None:
         )
         start = [s for s in systems if s.kind == "trained" and s.family == ("mle" if kind == "trained" else family)][:1]
         path = own if not start or start[0] in own else start + own
-        if len(path) > 1:
+        if len(own) > 1:  # through one point there is no curve
             colour = PALETTE.get(family, PALETTE["other"])
             curve = f"{family.upper()}, {'γ while decoding' if kind == 'decoded' else 'α' if family == 'ul' else 'γ'}"
             dots = (0, (1, 2)) if kind == "decoded" else "-"
