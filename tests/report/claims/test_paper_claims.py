@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,13 @@ def test_what_the_gradients_say(verdicts):
 
 def test_the_page_is_what_the_command_writes(verdicts):
     assert (FOLDER / "claims.md").read_text() == page(verdicts), "run python -m scalegrad.report.claims"
+
+
+def test_the_readme_counts_them_right(verdicts):
+    words = Counter(verdict.word for verdict in verdicts)
+    part = words["holds in part"] + words["holds, by less"]
+    readme = " ".join((FOLDER.parents[1] / "README.md").read_text().split())
+    assert (
+        f"Of the paper's {len(CLAIMS)} claims that can be checked {words['holds']} hold here, {part} in part or by "
+        f"less, {words['does not hold']} do not, {words['undecided']} are undecided and {words['not tested']} take"
+    ) in readme
