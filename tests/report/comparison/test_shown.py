@@ -136,6 +136,18 @@ def test_sensitivity_draws_every_gamma_and_the_lines_across(comparison):
     assert len(found["sensitivity-each"].axes) == 3
 
 
+@pytest.mark.parametrize(("people", "told"), [(9000, "human text: 9,000 ↑"), (-9000, "human text: -9,000 ↓")])
+def test_people_far_from_all_models_are_a_number_at_the_edge(people, told):
+    """A line there would press the models' curve flat: 1,000 to 1,300 beside 9,000."""
+    rows = [System("MLE", {"uniq": 1000}, family="mle"), System("Human", {"uniq": people}, "human")]
+    rows += [System(f"SG γ={g}", {"uniq": 1300 - 400 * g}, family="sg", strength=g) for g in (0.1, 0.5)]
+    (plot,) = sensitivity_plots(Comparison(rows))
+    (axes,) = plot.figure.axes
+    assert [text.get_text() for text in axes.texts] == [told]
+    assert "human" not in [line.get_label() for line in axes.lines]
+    assert axes.get_ylim()[1] < 1400
+
+
 def test_pictures_follow_the_pages_colours(html):
     svgs = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
     assert len(svgs) == 4

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from scalegrad.report.comparison.colours import PALETTE
+from scalegrad.report.comparison.columns import written
 from scalegrad.report.comparison.plots import SIZE, Plot, trade_off
 from scalegrad.report.comparison.systems import Comparison, System
 from scalegrad.report.figure import new_figure, style_axes
@@ -92,7 +93,20 @@ def _draw(axes: Axes, comparison: Comparison, swept: list[System], key: str) -> 
             axes.axhline(value, color=PALETTE[system.family], linewidth=1.3, linestyle=dash, label=system.label)
     human = _value(comparison.human, key) if comparison.human else None
     if human is not None:
+        _draw_human(axes, human, [*values, *(value for s in others if (value := _value(s, key)) is not None)], key)
+
+
+def _draw_human(axes: Axes, human: float, models: list[float], key: str) -> None:
+    """Human text as a line across; where that would press the models together, as a number at the edge."""
+    low, high = min(models), max(models)
+    if low - 3 * (high - low) <= human <= high + 3 * (high - low):
         axes.axhline(human, color=PALETTE["human"], linewidth=1.5, linestyle=(0, (4, 2)), label="human")
+        return
+    above, number = human > high, written(REP_L[0] if key == "mean" else key, human)
+    axes.annotate(
+        f"human text: {number} {'↑' if above else '↓'}", (0.99, 0.98 if above else 0.02),
+        xycoords="axes fraction", ha="right", va="top" if above else "bottom", fontsize=8.5, color=PALETTE["human"],
+    )  # fmt: skip
 
 
 def _value(system: System, key: str) -> float | None:
