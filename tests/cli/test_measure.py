@@ -62,6 +62,36 @@ def test_standard_input_and_own_human_text(capsys, files, monkeypatch):
     assert [(row["name"], row["texts"]) for row in rows] == [("standard input", 2), ("human (own.txt)", 12)]
 
 
+def test_beginnings_of_systems_that_differ_in_length(capsys, files, monkeypatch):
+    """STUCK has 16 words, FINE 13; of a short text nothing is measured, wherever it stands."""
+    texts = [STUCK, "Too short.", FINE, FINE]
+    (files / "a.txt").write_text("".join(f"{text}\n" for text in texts))
+    given = f"{FINE}\n{FINE}\n{STUCK}\nAlso short.\n".encode()
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(given)))
+    notes = [
+        "Texts are cut after 13 words; those with fewer are left out.",
+        "a.txt: 2 of 4 texts are left out: 1 too short, 1 too short only in another file.",
+        "standard input: 2 of 4 texts are left out: 1 too short, 1 too short only in another file.",
+    ]
+    page = files / "report.html"
+    code, out, _ = run(capsys, files / "a.txt", "-", "--words", "13", "--json", "--html", page)
+    result = json.loads(out)
+    assert code == 0
+    assert [(row["name"], row["texts"], row["median_words"]) for row in result["rows"][:2]] == [
+        ("a.txt", 2, 13),
+        ("standard input", 2, 13),
+    ]
+    assert [quote["number"] for quote in result["worst"]["standard input"]] == [3, 1]
+    assert result["differences"][0]["figures"]["stuck"]["mean"] == 0.0
+    assert result["notes"][:3] == notes
+    assert all(note in page.read_text() for note in notes)
+
+    code, out, _ = run(capsys, files / "a.txt", "--words", "13")
+    assert code == 0
+    assert "• Texts are cut after 13 words; those with fewer are left out." in out
+    assert "• a.txt: 1 of 4 texts is left out: 1 too short." in out
+
+
 @pytest.mark.parametrize(
     ("name", "content", "options", "sentence"),
     [
@@ -71,6 +101,14 @@ def test_standard_input_and_own_human_text(capsys, files, monkeypatch):
         ("a.jsonl", b'{"out": "a", "id": 1}\n', ["--field", "text"], "no field 'text'; its fields are 'out', 'id'"),
         ("a.txt", b"", [], "is empty: expected at least one text"),
         ("a.txt", b"x\n", ["--limit", "0"], "limit is 0; expected at least 1 text"),
+        ("a.txt", b"x\n", ["--words", "0"], "words is 0; expected at least 1 word of each text"),
+        ("a.txt", b"x\n", ["--words", "-3"], "words is -3; expected at least 1 word of each text"),
+        (
+            "a.txt",
+            b"x y\nx\n",
+            ["--words", "3"],
+            "words is 3; expected at most 2, the words of the longest text of a.txt",
+        ),
         ("a.txt", b"x\n", ["--html", "/no/such/folder/r.html"], "its folder /no/such/folder does not exist"),
         ("a.parquet", b"PAR1", [], "its suffix '.parquet' is not one of"),
     ],

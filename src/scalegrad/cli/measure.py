@@ -29,6 +29,7 @@ Format = Annotated[str | None, typer.Option(help="txt, jsonl or csv, whatever th
 Separator = Annotated[str, typer.Option(help="What ends a text of a .txt: line, blank (line) or file.")]
 Human = Annotated[str | None, typer.Option(metavar="FILE", help="Human texts, in place of the embedded ones.")]
 Limit = Annotated[int | None, typer.Option(help="Read only this many texts of each file.")]
+Words = Annotated[int | None, typer.Option(help="Cut each text after this many words; leave out those with fewer.")]
 Worst = Annotated[int, typer.Option(help="How many of the worst texts of each file to quote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report as one HTML page as well.")]
@@ -42,6 +43,7 @@ def command(
     separator: Separator = "line",
     human: Human = None,
     limit: Limit = None,
+    words: Words = None,
     worst: Worst = 3,
     as_json: AsJson = False,
     html: Html = None,
@@ -75,6 +77,7 @@ def command(
             format=format,
             separator=separator,
             limit=limit,
+            words=words,
             worst=worst,
             progress=told,
         )

@@ -76,7 +76,15 @@ def test_other_lengths_get_a_human_row_each_and_a_note():
     report = build_report([short, long])
     assert [row.name for row in report.rows if row.human] == ["human (20 words)", "human (60 words)"]
     assert report.human_row(report.rows[0]).name == "human (20 words)"
-    assert "The systems differ in length (median words: short 20, long 60), and repetition" in report.notes[0]
+    assert report.notes[0] == (
+        "The systems differ in length (median words: short 20, long 60), and repetition grows with length: "
+        "--words 20 compares their beginnings."
+    )
+
+
+def test_nothing_is_the_beginning_of_texts_without_a_word():
+    notes = build_report([measure(["", " "], "none"), measure(BLOCKS[:2], "some")]).notes
+    assert notes[0].endswith("(median words: none 0, some 60), and repetition grows with length.")
 
 
 def test_wikitext_texts_are_held_against_wikitext():

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
 from scalegrad.data import read_texts
+from scalegrad.report.measure.beginnings import paired_beginnings, word_counts
 from scalegrad.report.measure.human import first_words
 from scalegrad.report.measure.measurement import Measurement, measure
 from scalegrad.report.measure.side_by_side import MeasureReport, build_report
 
 # Told the file (as it was given) and the bytes read of it so far.
 Progress = Callable[[str, int], None]
+
+Texts = Callable[[str], Iterable[str]]  # the texts of a file (as it was given)
 
 
 def measure_files(
@@ -23,6 +27,7 @@ def measure_files(
     format: str | None = None,
     separator: str = "line",
     limit: int | None = None,
+    words: int | None = None,
     worst: int = 3,
     progress: Progress | None = None,
 ) -> MeasureReport:
@@ -32,11 +37,17 @@ def measure_files(
     `limit` reads only the first texts of each; `worst` texts of each are quoted. Texts of `human` are cut to the
     median length of the systems.
 
+    With `words` each text is cut after so many words, and texts with fewer are left out; files with equally many texts
+    all leave out a text that is too short in one of them. Files are then read twice, first to count words; what can be
+    read only once (standard input, a pipe) is held in memory.
+
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "texts.txt"
     >>> _ = path.write_text("the cat sat on the mat\\n" * 30)
     >>> [row.name for row in measure_files([str(path)]).rows]
     ['texts.txt', 'human (6 words)']
+    >>> [row.name for row in measure_files([str(path)], words=4).rows]
+    ['texts.txt', 'human (4 words)']
     """
     if not sources:
         raise ValueError("no file to measure; expected at least one, or - for standard input")
@@ -45,6 +56,8 @@ def measure_files(
             raise ValueError(f"{source} is named twice; expected different files")
     if limit is not None and limit < 1:
         raise ValueError(f"limit is {limit}; expected at least 1 text")
+    if words is not None and words < 1:
+        raise ValueError(f"words is {words}; expected at least 1 word of each text")
     if worst < 0:
         raise ValueError(f"worst is {worst}; expected 0 or more texts to quote")
 
@@ -52,13 +65,33 @@ def measure_files(
         told = (lambda read: progress(source, read)) if progress else None
         return islice(read_texts(source, field, format=format, separator=separator, progress=told), limit)
 
-    systems = [measure(texts(source), name, worst) for source, name in zip(sources, _names(sources), strict=True)]
-    return build_report(systems, [] if human is None else [_human(texts(human), human, systems)])
-
-
-def _human(texts: Iterator[str], source: str, systems: Sequence[Measurement]) -> Measurement:
+    files = dict(zip(_names(sources), sources, strict=True))
+    own_human = {} if human is None else {f"human ({_name(human)})": human}
+    if words is not None:
+        again = _repeatable(texts)
+        return build_report(
+            _measure_beginnings(files, again, words, worst), _measure_beginnings(own_human, again, words, worst=0)
+        )
+    systems = [measure(texts(source), name, worst) for name, source in files.items()]
     length = max(system.median_words for system in systems)
-    return measure(first_words(texts, length), f"human ({_name(source)})", worst=0)
+    return build_report(
+        systems, [measure(first_words(texts(source), length), name, worst=0) for name, source in own_human.items()]
+    )
+
+
+def _measure_beginnings(files: dict[str, str], texts: Texts, words: int, worst: int) -> list[Measurement]:
+    """Measure the first words of the texts of files {name: source}, read once to count words and once to measure."""
+    beginnings = paired_beginnings({name: word_counts(texts(source)) for name, source in files.items()}, words)
+    return [
+        measure(texts(source), name, worst, kept)
+        for (name, source), kept in zip(files.items(), beginnings, strict=True)
+    ]
+
+
+def _repeatable(texts: Texts) -> Texts:
+    """Read a file anew each time; hold what can be read only once (standard input, a pipe)."""
+    held = cache(lambda source: list(texts(source)))
+    return lambda source: texts(source) if source != "-" and Path(source).is_file() else held(source)
 
 
 def _names(sources: Sequence[str]) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalegrad.metrics import Loop, RepetitionCounter, clean_up_spaces, compression_ratio, longest_loops, words
 from scalegrad.metrics.word_tokens import batches
+from scalegrad.report.measure.beginnings import Beginnings
 from scalegrad.report.measure.grouped_values import GroupedValues
 from scalegrad.report.measure.human import looks_like_wikitext
 
@@ -25,8 +26,8 @@ _BEFORE, _INSIDE, _AFTER = 120, 260, 60  # characters of a quoted text: before i
 class Quote:
     """One of the worst texts: where it stands, and a piece of it with the loop apart from what surrounds it.
 
-    `number` counts texts from 1; `loop` is empty for a text without one. Lengths are in words between spaces; `repeats`
-    says how often the loop's cycle is said.
+    `number` counts the texts from 1, those left out included; `loop` is empty for a text without one. Lengths are in
+    words between spaces; `repeats` says how often the loop's cycle is said.
     """
 
     number: int
@@ -60,11 +61,17 @@ class Measurement:
     wikitext: int = 0  # texts with WikiText's marks
     lengths: Counter[int] = field(default_factory=Counter)  # words -> texts
     worst: list[Quote] = field(default_factory=list)
+    beginnings: Beginnings | None = None  # what was measured of the texts, if not all
 
     @property
     def texts(self) -> int:
-        """How many texts were read."""
+        """How many texts were measured."""
         return self.values.texts
+
+    @property
+    def texts_read(self) -> int:
+        """How many texts there are, those left out included; systems with equally many pair."""
+        return self.texts + (self.beginnings.left_out if self.beginnings else 0)
 
     @property
     def median_words(self) -> int:
@@ -77,8 +84,8 @@ class Measurement:
         return 0
 
 
-def measure(texts: Iterable[str], name: str, worst: int = 3) -> Measurement:
-    """Measure `texts` in one pass; `worst` of them are quoted.
+def measure(texts: Iterable[str], name: str, worst: int = 3, beginnings: Beginnings | None = None) -> Measurement:
+    """Measure `texts`, or only their `beginnings`, in one pass; `worst` of them are quoted.
 
     Every text first goes through the paper's clean-up of tokenisation spaces (`metrics.clean_up_spaces`), so that a
     model's texts and human text that come with and without such spaces compare. A text is *stuck* if its longest loop
@@ -90,9 +97,10 @@ def measure(texts: Iterable[str], name: str, worst: int = 3) -> Measurement:
     >>> measured.worst[0].before, measured.worst[0].loop
     ('so it ', 'goes and goes and goes and goes and goes')
     """
-    measured = Measurement(name)
+    measured = Measurement(name, beginnings=beginnings)
     counter = RepetitionCounter()
-    for batch in batches(clean_up_spaces(text) for text in texts):
+    cleaned = map(clean_up_spaces, texts)
+    for batch in batches(beginnings.of(cleaned) if beginnings else cleaned):
         figures: dict[str, Floats] = counter.add(batch)
         loops = longest_loops(batch)
         looped = [_words_in(loop, text) for loop, text in zip(loops, batch, strict=True)]
@@ -108,6 +116,9 @@ def measure(texts: Iterable[str], name: str, worst: int = 3) -> Measurement:
         measured.wikitext += sum(map(looks_like_wikitext, batch))
     result = counter.result()
     measured.uniq_w, measured.scored = int(result["uniq_w"]), int(result["n_texts"])
+    if beginnings:
+        numbers = beginnings.numbers
+        measured.worst = [replace(quote, number=int(numbers[quote.number - 1])) for quote in measured.worst]
     return measured
 
 

@@ -75,7 +75,7 @@ class MeasureReport:
 def build_report(systems: Sequence[Measurement], human: Sequence[Measurement] = ()) -> MeasureReport:
     """Put measured systems side by side, with human text: `human`, or embedded text cut to the systems' lengths.
 
-    Systems with as many texts as the first one are compared with it text by text.
+    Systems with as many texts as the first one (those left out included) are compared with it text by text.
 
     >>> looping = measure(["he said that he said that he said that he said that"] * 20, "looping")
     >>> report = build_report([looping])
@@ -88,8 +88,9 @@ def build_report(systems: Sequence[Measurement], human: Sequence[Measurement] = 
     else:
         rows += embedded_human_rows(systems)
     first, *others = systems
-    differences = [_difference(other, first) for other in others if other.texts == first.texts]
-    return MeasureReport(rows, differences, {system.name: system.worst for system in systems}, _notes(systems, rows))
+    differences = [_difference(other, first) for other in others if other.texts_read == first.texts_read]
+    notes = _notes_on_beginnings([*systems, *human]) + _notes(systems, rows)
+    return MeasureReport(rows, differences, {system.name: system.worst for system in systems}, notes)
 
 
 def embedded_human_rows(systems: Sequence[Measurement]) -> list[Row]:
@@ -171,12 +172,13 @@ def _notes(systems: Sequence[Measurement], rows: Sequence[Row]) -> list[str]:
     lengths = {system.name: system.median_words for system in systems}
     if max(lengths.values()) > 1.1 * min(lengths.values()):
         told = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-        notes.append(f"The systems differ in length (median words: {told}), and repetition grows with length.")
+        hint = f": --words {shortest} compares their beginnings" if (shortest := min(lengths.values())) else ""
+        notes.append(f"The systems differ in length (median words: {told}), and repetition grows with length{hint}.")
     if min(lengths.values()) < 5:
         notes.append("Rep-n counts words: texts of so few words, or in a script without spaces, it says little about.")
     for system in systems[1:]:
-        if system.texts != systems[0].texts:
-            counts = f"{system.texts:,} and {counted(systems[0].texts, 'text')}"
+        if system.texts_read != systems[0].texts_read:
+            counts = f"{system.texts_read:,} and {counted(systems[0].texts_read, 'text')}"
             notes.append(f"{system.name} and {systems[0].name} have {counts}: they cannot be compared text by text.")
     notes += _notes_on_human_text([row for row in rows if row.human], lengths.values())
     if len({row.uniq_w_texts for row in rows}) > 1:
@@ -191,6 +193,20 @@ def _notes(systems: Sequence[Measurement], rows: Sequence[Row]) -> list[str]:
             size = system.values.group_size
             notes.append(f"{system.name} is long: its intervals resample groups of {size} neighbouring texts.")
     return notes
+
+
+def _notes_on_beginnings(measurements: Sequence[Measurement]) -> list[str]:
+    notes = []
+    for measured in measurements:
+        if beginnings := measured.beginnings:
+            notes.append(f"Texts are cut after {counted(beginnings.words, 'word')}; those with fewer are left out.")
+            too_short, left_out = beginnings.too_short, beginnings.left_out
+            reasons = {"too short": too_short, "too short only in another file": left_out - too_short}
+            told = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
+            if told:
+                of = counted(measured.texts_read, "text")
+                notes.append(f"{measured.name}: {left_out:,} of {of} {are(left_out)} left out: {told}.")
+    return list(dict.fromkeys(notes))  # all are cut to one length: said once
 
 
 def _notes_on_human_text(human: Sequence[Row], lengths: Collection[int]) -> list[str]:
