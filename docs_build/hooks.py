@@ -3,6 +3,7 @@
 - A pattern in the navigation stands for all pages that fit it and are not named elsewhere (`pages_of`).
 - A link that leaves docs/ (source, tests, the changelog) leads to a page or a copy made of that file.
 - Formulas, written as a code host wants them ($`…`$ and ```math), become MathML, which browsers draw without a script.
+- A figure in a table stays whole, and its interval and deviation go below it where a table has many columns.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ FENCE = re.compile(r"^(```+)(\w*)[^\n]*\n(.*?)^\1$\n?", re.MULTILINE | re.DOTALL
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 INLINE_FORMULA = re.compile(r"\$`(.+?)`\$", re.DOTALL)
 TAG = re.compile(r"\s*\\tag\{([^}]*)\}")
+FIGURES = re.compile(r'(<td style="text-align: right;">)(.*?)(?=</td>)', re.DOTALL)
+BETWEEN_TAGS = re.compile(r"(?<![^>])[^<>]+")
 PICTURES = (".png", ".svg", ".jpg")
 
 # ---- navigation ------------------------------------------------------------------------------------------------------
@@ -139,6 +142,18 @@ def mathml(formula: str, display: str) -> str:
     )  # may begin a line of a paragraph
 
 
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def with_whole_figures(html: str) -> str:
+    """Each word of a right-aligned cell in a span that does not break; between them a line may."""
+
+    def spans(text: re.Match[str]) -> str:
+        return re.sub(r"\S+", r'<span class="figure">\g<0></span>', text[0])
+
+    return FIGURES.sub(lambda cell: cell[1] + BETWEEN_TAGS.sub(spans, cell[2]), html)
+
+
 # ---- what mkdocs calls -----------------------------------------------------------------------------------------------
 
 
@@ -200,3 +215,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     if path.suffix != ".md":
         return markdown  # lines of code: nothing in them is a link or a formula
     return with_formulas(relinked(markdown, path))
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    return with_whole_figures(html)

@@ -178,6 +178,14 @@ def test_links_out_of_docs_lead_to_pages_made_of_the_files(hooks):
     assert hooks.relinked("[e](docs/math.md)", ROOT / "CHANGELOG.md") == "[e](../math.md)"
 
 
+def test_figures_of_tables_stay_whole_and_lines_break_between_them(hooks):
+    cells = '<td>a b</td><td style="text-align: right;">.5 ±.1</td><td style="text-align: right;"><b>7</b></td>'
+    assert hooks.with_whole_figures(cells) == (
+        '<td>a b</td><td style="text-align: right;"><span class="figure">.5</span> <span class="figure">±.1</span>'
+        '</td><td style="text-align: right;"><b><span class="figure">7</span></b></td>'
+    )
+
+
 # ---- code and commands -----------------------------------------------------------------------------------------------
 
 

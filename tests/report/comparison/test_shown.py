@@ -167,4 +167,4 @@ def test_terminal_and_markdown(comparison):
     assert any(line.split() == ["SG", "γ=0.2", "14.20", ".443", ".215", ".143", "22,250"] for line in lines)
     table = markdown(comparison)
     assert "| SG γ=0.2 | 14.20 ±0.05 | **.443 ±.006** | **.215** | **.143** | **22,250** |" in table
-    assert "- A note with \\<b\\>signs\\</b\\>." in table
+    assert "- A note with &lt;b\\>signs&lt;/b\\>." in table

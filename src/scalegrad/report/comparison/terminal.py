@@ -117,8 +117,12 @@ def _plain(system: System, name: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` as Markdown shows it: no sign of it is read as markup."""
-    shown = printable(text)
-    for sign in "\\`*_[]<>|#":
+    """`text` as Markdown shows it: no sign of it is read as markup.
+
+    >>> print(escaped("R&D: <unk> of *it*"))
+    R&amp;D: &lt;unk\\> of \\*it\\*
+    """
+    shown = printable(text).replace("&", "&amp;").replace("<", "&lt;")  # a backslash before < is not known everywhere
+    for sign in "\\`*_[]>|#":
         shown = shown.replace(sign, f"\\{sign}")
     return shown
