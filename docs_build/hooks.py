@@ -20,7 +20,7 @@ FENCE = re.compile(r"^(```+)(\w*)[^\n]*\n(.*?)^\1$\n?", re.MULTILINE | re.DOTALL
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 INLINE_FORMULA = re.compile(r"\$`(.+?)`\$", re.DOTALL)
 TAG = re.compile(r"\s*\\tag\{([^}]*)\}")
-FIGURES = re.compile(r'(<td style="text-align: right;">)(.*?)(?=</td>)', re.DOTALL)
+FIGURES = re.compile(r'(<t[hd] style="text-align: right;">)(.*?)(?=</t[hd]>)', re.DOTALL)
 BETWEEN_TAGS = re.compile(r"(?<![^>])[^<>]+")
 PICTURES = (".png", ".svg", ".jpg")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich import box
@@ -119,10 +120,10 @@ def _plain(system: System, name: str) -> str:
 def escaped(text: str) -> str:
     """`text` as Markdown shows it: no sign of it is read as markup.
 
-    >>> print(escaped("R&D: <unk> of *it*"))
-    R&amp;D: &lt;unk\\> of \\*it\\*
+    >>> print(escaped("R&D &copy; <unk> of *it*"))
+    R&D &amp;copy; &lt;unk\\> of \\*it\\*
     """
-    shown = printable(text).replace("&", "&amp;").replace("<", "&lt;")  # a backslash before < is not known everywhere
+    shown = re.sub(r"&(?=#?\w+;)", "&amp;", printable(text)).replace("<", "&lt;")  # not all know a backslash before <
     for sign in "\\`*_[]>|#":
         shown = shown.replace(sign, f"\\{sign}")
     return shown
