@@ -108,13 +108,14 @@ def _beginning(article: str, words: int = 80) -> str:
 def objectives_table(name: str, scored: Scored) -> Comparison:
     """Every objective with the beam, the references, and the paper's table 5; with summaries to read."""
     rows = [_system(label, row) for label, row in scored["rows"].items() if ", " not in label]
-    rows = [replace(row, samples=scored.get("to_read", {}).get(row.label, ())) for row in rows]
+    chosen, texts = scored["chosen_on_validation"], scored.get("to_read", {})
+    rows = [replace(row, chosen=row.label in chosen, samples=texts.get(row.label, ())) for row in rows]
     rows.sort(key=_place)
     tables = [PAPER_CORPORA[name]] if name in PAPER_CORPORA else ["summarization cnn/dm"]
     paper = paper_systems(*tables)
     if name not in PAPER_CORPORA:
         paper += paper_systems("summarization nyt50", where=", in the paper (NYT50)")
-    people = replace(_human(scored), samples=scored.get("to_read", {}).get("Reference", ()))
+    people = replace(_human(scored), samples=texts.get("Reference", ()))
     return Comparison([*rows, people, *paper], TITLES[name], [*scored["notes"], MOVER])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,7 @@ class Figures:
     runs: int = 1
     family: str = ""
     strength: float | None = None  # None: not a point of a curve, but another decoding, a schedule, people
+    chosen: bool = False  # the strength that a validation set chose
 
     def __post_init__(self) -> None:
         for figures in (self.values, self.deviations):  # the mean of the three, as the paper plots it
@@ -43,14 +45,16 @@ class FigureTable:
     rows: Mapping[str, Figures]
 
     def row(self, label: str) -> Figures:
-        """The row of a label.
+        """The row of a label; "SG chosen" is that of the γ which a validation set chose.
 
         >>> FigureTable({"UL α=1.0, beam=6": Figures({"rep_1": 0.5})}).row("UL α=1 beam=6").values
         {'rep_1': 0.5}
+        >>> FigureTable({"SG γ=0.5": Figures({"rep_1": 0.4}, family="sg", chosen=True)}).row("SG chosen").values
+        {'rep_1': 0.4}
         """
         wanted = plain_label(label)
         for name, row in self.rows.items():
-            if plain_label(name) == wanted:
+            if plain_label(name) == wanted or (row.chosen and wanted == f"{row.family.upper()} chosen"):
                 return row
         raise Absent(f"no row {label}")
 
@@ -95,11 +99,13 @@ def plain_label(label: str) -> str:
 
 
 def of_paper(table: PaperTable) -> FigureTable:
-    """A table of the paper."""
+    """A table of the paper; where it has one strength of an objective, that is the one it chose."""
     rows = {}
+    of_family = Counter(read_objective(label)[0] for label in table.rows)
     for label, figures in table.rows.items():
         family, strength = read_objective(label)
-        rows[label] = Figures(figures, table.deviations.get(label, {}), family=family, strength=strength)
+        chosen = strength is not None and of_family[family] == 1
+        rows[label] = Figures(figures, table.deviations.get(label, {}), 1, family, strength, chosen)
     return FigureTable(rows)
 
 
@@ -117,6 +123,7 @@ def of_rows(rows: Sequence[Mapping[str, Any]]) -> FigureTable:
             row.get("runs", 1),
             row.get("family", "") if trained else "",
             strength,
+            row.get("chosen", False),
         )
     return FigureTable(kept)
 

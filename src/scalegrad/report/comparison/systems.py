@@ -27,8 +27,8 @@ class System:
     `kind`: "trained" (a model, decoded as all of them), "decoded" (a trained model under another decoding, such as the
     penalty that is ScaleGrad's twin), "human" or "paper". `family` is the objective, mle, ul or sg: it decides the
     colour. `strength` is its γ or α, or the γ of the decoding. `deviations` are over `runs` seeds, `intervals` (low,
-    high) are 95% bootstrap intervals over texts. `log` are the lines of a run's metrics.jsonl, `made` its config,
-    environment and results.
+    high) are 95% bootstrap intervals over texts. `chosen` is the one of several strengths that a validation set chose.
+    `log` are the lines of a run's metrics.jsonl, `made` its config, environment and results.
     """
 
     label: str
@@ -39,6 +39,7 @@ class System:
     deviations: Mapping[str, float] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     runs: int = 1
+    chosen: bool = False
     log: Sequence[Mapping[str, Any]] = ()
     samples: Sequence[Sample] = ()
     made: Mapping[str, Any] = field(default_factory=dict)
@@ -52,7 +53,8 @@ class System:
         kept = ("label", "kind", "family", "strength", "runs")
         figures = {"figures": dict(self.figures), "deviations": dict(self.deviations)}
         intervals = {"intervals": {name: list(bounds) for name, bounds in self.intervals.items()}}
-        return {name: getattr(self, name) for name in kept} | figures | (intervals if self.intervals else {})
+        chosen = {"chosen": True} if self.chosen else {}
+        return {name: getattr(self, name) for name in kept} | chosen | figures | (intervals if self.intervals else {})
 
 
 @dataclass(frozen=True)
