@@ -153,6 +153,9 @@ def written_spread(system: System, name: str) -> str:
     return f"{interval} {written_deviation(name, system.deviations.get(name))}".strip()
 
 
+BOLD = "Bold: best of the models here (of repetition and distinct words, nearest to human text)."  # what `best` marks
+
+
 def best(systems: Sequence[System], name: str, human: System | None) -> set[int]:
     """Places of the models whose figure is best: lowest, highest, or nearest to the human row.
 

@@ -12,6 +12,7 @@ from scalegrad._version import __version__
 from scalegrad.metrics import clean_up_spaces, repetition
 from scalegrad.report.comparison.colours import Look, looks
 from scalegrad.report.comparison.columns import (
+    BOLD,
     COLUMNS,
     Column,
     best,
@@ -103,7 +104,7 @@ def render(template: str, folder: Path | None = None, **values: Any) -> str:
     )  # fmt: skip
     environment.filters |= {"printable": printable, "in_lines": _in_lines, "svg_width": svg_width}
     environment.globals.update(
-        written=written, spread=written_spread, column=column, version=__version__,
+        written=written, spread=written_spread, column=column, bold=BOLD, version=__version__,
     )  # fmt: skip
     html: str = environment.get_template(template).render(**values)
     return html

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scalegrad.report.comparison.columns import BOLD
 from scalegrad.report.comparison.page import examples
 from scalegrad.report.comparison.spans import Piece
 from scalegrad.report.comparison.terminal import escaped, markdown_table
@@ -16,6 +17,7 @@ def markdown(found: Reproduction) -> str:
     told = f" · {where(found.shows)} of the paper" if found.shows else ""
     lines = [f"# {escaped(found.title)}", "", f"`scalegrad reproduce {found.name} --scale {found.scale}`{told}", ""]
     lines += [f"- {escaped(sentence)}" for sentence in found.said]
+    lines += ["", BOLD] if found.tables else []
     for table in with_notes_once(found.tables):
         lines += ["", f"## {escaped(table.title)}", "", markdown_table(table.comparison)]
         if table.texts:
