@@ -8,6 +8,7 @@ import types
 import pytest
 
 from scalegrad.cli import main
+from scalegrad.cli import measure as measure_command
 from scalegrad.report.measure import side_by_side
 
 STUCK = "It goes on and on and on and on and on and on and on and on."
@@ -63,10 +64,13 @@ def test_standard_input_and_own_human_text(capsys, files, monkeypatch):
 
 
 def test_beginnings_of_systems_that_differ_in_length(capsys, files, monkeypatch):
-    """STUCK has 16 words, FINE 13; of a short text nothing is measured, wherever it stands."""
-    texts = [STUCK, "Too short.", FINE, FINE]
+    """STUCK has 16 words, FINE 13; of a short text nothing is measured, wherever it stands.
+
+    What is measured pairs like with like: no text differs from its own, but in another order, or with others, some do.
+    """
+    texts = [FINE, "Too short.", STUCK, FINE]
     (files / "a.txt").write_text("".join(f"{text}\n" for text in texts))
-    given = f"{FINE}\n{FINE}\n{STUCK}\nAlso short.\n".encode()
+    given = f"{FINE}\n{STUCK}\n{STUCK}\nAlso short.\n".encode()
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(given)))
     notes = [
         "Texts are cut after 13 words; those with fewer are left out.",
@@ -82,7 +86,8 @@ def test_beginnings_of_systems_that_differ_in_length(capsys, files, monkeypatch)
         ("standard input", 2, 13),
     ]
     assert [quote["number"] for quote in result["worst"]["standard input"]] == [3, 1]
-    assert result["differences"][0]["figures"]["stuck"]["mean"] == 0.0
+    assert [row["figures"]["stuck"]["mean"] for row in result["rows"][:2]] == [0.5, 0.5]
+    assert result["differences"][0]["figures"]["stuck"] == {"mean": 0.0, "low": 0.0, "high": 0.0, "p_value": 1.0}
     assert result["notes"][:3] == notes
     assert all(note in page.read_text() for note in notes)
 
@@ -107,8 +112,9 @@ def test_beginnings_of_systems_that_differ_in_length(capsys, files, monkeypatch)
             "a.txt",
             b"x y\nx\n",
             ["--words", "3"],
-            "words is 3; expected at most 2, the words of the longest text of a.txt",
+            "words is 3; expected at most 2: none of the texts read has more in a.txt",
         ),
+        ("a.txt", b"\n\nx\n", ["--words", "1", "--limit", "2"], "none of the texts read has a word in a.txt"),
         ("a.txt", b"x\n", ["--html", "/no/such/folder/r.html"], "its folder /no/such/folder does not exist"),
         ("a.parquet", b"PAR1", [], "its suffix '.parquet' is not one of"),
     ],
@@ -132,6 +138,49 @@ def test_missing_file_no_file_and_mixed_options(capsys, files):
         code, out, err = run(capsys, *arguments)
         assert (code, out) == (2, "")
         assert sentence in err
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--field", "text"),
+        ("--format", "txt"),
+        ("--separator", "line"),
+        ("--human", "own.txt"),
+        ("--limit", "5"),
+        ("--words", "5"),
+        ("--worst", "3"),
+        ("--html", "report.html"),
+    ],
+)
+def test_options_for_files_do_not_go_with_a_corpus(capsys, option):
+    code, out, err = run(capsys, "--corpus", "wikitext-103", "--json", *option)
+    assert (code, out) == (2, "")
+    assert err == f"scalegrad: {option[0]} is for files; only --json goes with --corpus\n"
+
+
+@pytest.mark.parametrize(("options", "readings"), [([], 1), (["--words", "4"], 2)])
+def test_one_bar_for_all_readings_of_a_file(capsys, tmp_path, monkeypatch, options, readings):
+    """It never falls back, and is full only at the end of the last reading."""
+    shown = []
+
+    class Watched(measure_command.Progress):
+        def update(self, *arguments, **changes):
+            super().update(*arguments, **changes)
+            (task,) = self.tasks
+            shown.append((task.completed, task.total, task.finished))
+
+    monkeypatch.setattr(measure_command, "Progress", Watched)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    path = tmp_path / "a.txt"
+    path.write_text(f"{FINE}\n" * 600)
+    code, _, _ = run(capsys, path, *options)
+    size = path.stat().st_size
+    line = size // 600
+    told = [256 * line, 512 * line, size]  # in each reading
+    expected = [before * size + read for before in range(readings) for read in told]
+    assert code == 0
+    assert shown == [(read, readings * size, read == readings * size) for read in expected]
 
 
 def test_corpus_prints_the_paper_s_rows_and_the_gap(capsys):

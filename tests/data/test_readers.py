@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import sys
 import types
 
@@ -149,3 +150,13 @@ def test_progress_ends_at_the_size_on_disk(tmp_path, name, pack):
     assert seen == sorted(seen)
     assert seen[-1] == path.stat().st_size
     assert len(seen) > 5
+
+
+def test_progress_of_a_pipe_counts_what_was_read():
+    reading, writing = os.pipe()
+    os.write(writing, b"some words\n" * 300)
+    os.close(writing)
+    seen = []
+    assert sum(1 for _ in read_texts(f"/dev/fd/{reading}", format="txt", progress=seen.append)) == 300
+    os.close(reading)
+    assert seen == [11 * 256, 11 * 300]

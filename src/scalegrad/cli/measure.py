@@ -37,6 +37,7 @@ Corpus = Annotated[str | None, typer.Option(metavar="NAME", help="wikitext-103: 
 
 
 def command(
+    context: typer.Context,
     files: Files = None,
     field: Field = None,
     format: Format = None,
@@ -60,6 +61,7 @@ def command(
     if corpus is not None:
         if files:
             raise ValueError("--corpus prints the rows of a corpus; files are measured without it")
+        _refuse_options_for_files(context)
         _print_corpus(corpus, as_json)
         return
     from scalegrad.report.measure import measure_files, report_as_dict
@@ -69,7 +71,7 @@ def command(
     sources = files or []
     if html:
         check_path(html)
-    with _progress([*sources, *([human] if human else [])]) as told:
+    with _progress([*sources, *([human] if human else [])], readings=1 if words is None else 2) as told:
         report = measure_files(
             sources,
             human,
@@ -89,6 +91,13 @@ def command(
         print_report(report, Console())
 
 
+def _refuse_options_for_files(context: typer.Context) -> None:
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name not in ("corpus", "as_json") and source and source.name == "COMMANDLINE":
+            raise ValueError(f"{option.opts[0]} is for files; only --json goes with --corpus")
+
+
 def _print_corpus(name: str, as_json: bool) -> None:
     from scalegrad.report.measure.corpus import corpus_rows, print_corpus_rows, rows_as_dict
 
@@ -101,15 +110,13 @@ def _print_corpus(name: str, as_json: bool) -> None:
 
 
 @contextmanager
-def _progress(sources: list[str]) -> Iterator[Told | None]:
-    """A bar a file, by bytes, on a terminal's standard error; nothing elsewhere."""
+def _progress(sources: list[str], readings: int) -> Iterator[Told | None]:
+    """A bar a file, by the bytes of all its readings, on a terminal's standard error; nothing elsewhere."""
     if not sys.stderr.isatty():
         yield None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks = {
-            source: bars.add_task(Path(source).name, total=os.path.getsize(source) if os.path.isfile(source) else None)
-            for source in sources
-        }
+        sizes = {source: os.path.getsize(source) * readings for source in sources if os.path.isfile(source)}
+        tasks = {source: bars.add_task(Path(source).name, total=sizes.get(source)) for source in sources}
         yield lambda source, read: bars.update(tasks[source], completed=read)

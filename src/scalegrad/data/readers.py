@@ -103,7 +103,7 @@ def _read(
 
 @contextlib.contextmanager
 def opened(source: str | Path, name: str) -> Iterator[tuple[IO[bytes], Callable[[], int] | None]]:
-    """The decompressed stream, and a function that tells how many bytes of the file on disk were read."""
+    """The decompressed stream, and a function that tells how many bytes of the file on disk were read, if it is one."""
     if str(source) == "-":
         yield sys.stdin.buffer, None
         return
@@ -118,7 +118,7 @@ def opened(source: str | Path, name: str) -> Iterator[tuple[IO[bytes], Callable[
             unpacked = gzip.open(raw)  # type: ignore[assignment]  # noqa: SIM115 (closed with raw)
         elif path.suffix == ".xz":
             unpacked = lzma.open(raw)  # noqa: SIM115
-        yield unpacked, raw.tell
+        yield unpacked, raw.tell if raw.seekable() else None  # a pipe cannot tell
 
 
 def _lines(

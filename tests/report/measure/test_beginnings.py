@@ -149,14 +149,39 @@ def test_too_many_words_are_refused_in_a_sentence(written):
     a, b, c = written(a=["x y z", "x"], b=["x y", "x y z z"], c=["x"])
     for sources, human, words, sentence in [
         ([a], None, 0, "words is 0; expected at least 1 word of each text"),
-        ([a, b], None, 4, "words is 4; expected at most 3, the words of the longest text of a.txt"),
-        ([a], c, 3, r"words is 3; expected at most 1, the words of the longest text of human \(c.txt\)"),
+        ([a, b], None, 4, "words is 4; expected at most 3: none of the texts read has more in a.txt"),
+        ([a], c, 3, r"words is 3; expected at most 1: none of the texts read has more in human \(c.txt\)"),
         (
             [a, b],
             None,
             3,
-            "words is 3; expected at most 2: no text has more in each of a.txt, b.txt, compared text by text",
+            "words is 3; expected at most 2: none of the texts read has more in each of a.txt, b.txt, "
+            "compared text by text",
         ),
     ]:
         with pytest.raises(ValueError, match=f"^{sentence}$"):
             measure_files(sources, human, words=words)
+
+
+def test_texts_without_a_word_are_refused_in_a_sentence(written):
+    a, b, c = written(a=["", "", "x y"], b=["x", "", ""], c=["", "", "x"])
+    with pytest.raises(ValueError, match=r"^none of the texts read has a word in a\.txt$"):
+        measure_files([a], words=1, limit=2)
+    sentence = r"none of the texts read has a word in each of a\.txt, b\.txt, c\.txt, compared text by text"
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        measure_files([a, b, c], words=1)
+
+
+@pytest.mark.parametrize("limit", [None, 600])
+def test_progress_counts_on_through_both_readings(written, monkeypatch, limit):
+    x, own = written(x=["a b c d"] * 1000, own=["e f g h i"] * 1000)
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(b"a b c d\n" * 1000)))
+    told = {x: [], own: [], "-": []}
+    measure_files([x, "-"], own, words=2, limit=limit, progress=lambda source, read: told[source].append(read))
+    assert all(reads == sorted(reads) for reads in told.values())
+    lines = 1000 if limit is None else 512  # the last of which is told
+    assert {source: reads[-1] for source, reads in told.items()} == {
+        x: 2 * 8 * lines,
+        own: 2 * 10 * lines,
+        "-": 8 * lines,  # held, so read once
+    }

@@ -78,7 +78,7 @@ def test_other_lengths_get_a_human_row_each_and_a_note():
     assert report.human_row(report.rows[0]).name == "human (20 words)"
     assert report.notes[0] == (
         "The systems differ in length (median words: short 20, long 60), and repetition grows with length: "
-        "--words 20 compares their beginnings."
+        "--words N compares the first N words of texts that have as many."
     )
 
 
@@ -140,6 +140,14 @@ def test_own_human_texts_are_cut_to_the_length(tmp_path):
         ("x.txt", False, 30, 60),
         ("human (own.txt)", True, 40, 60),
     ]
+
+
+def test_own_human_texts_are_cut_after_the_clean_up(tmp_path):
+    path, own = tmp_path / "x.txt", tmp_path / "own.txt"
+    path.write_text("one two three four five six\n" * 3)
+    own.write_text("It 's late  , they say . So we go home , all of us .\n" * 3)
+    human = measure_files([str(path)], human=str(own)).rows[1]
+    assert (human.median_words, human.uniq_w) == (6, 6)  # It's late , they say. So
 
 
 def test_limit_and_names(tmp_path):

@@ -70,16 +70,20 @@ def paired_beginnings(lengths: Mapping[str, Ints], words: int) -> list[Beginning
     ([3], [3])
     """
     for name, own in lengths.items():
-        if own.max() < words:
-            raise ValueError(f"words is {words}; expected at most {own.max()}, the words of the longest text of {name}")
+        _check(words, own, name)
     beginnings = []
     for own in lengths.values():
         alike = [name for name, other in lengths.items() if len(other) == len(own)]
         shortest = np.minimum.reduce([lengths[name] for name in alike])
-        if shortest.max() < words:
-            raise ValueError(
-                f"words is {words}; expected at most {shortest.max()}: no text has more in each of {', '.join(alike)}, "
-                "compared text by text"
-            )
+        _check(words, shortest, f"each of {', '.join(alike)}, compared text by text")
         beginnings.append(Beginnings(words, own, shortest))
     return beginnings
+
+
+def _check(words: int, lengths: Ints, where: str) -> None:
+    """Refuse more words than the longest text has."""
+    longest = lengths.max()
+    if longest == 0:
+        raise ValueError(f"none of the texts read has a word in {where}")
+    if longest < words:
+        raise ValueError(f"words is {words}; expected at most {longest}: none of the texts read has more in {where}")

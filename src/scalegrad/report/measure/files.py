@@ -9,11 +9,10 @@ from pathlib import Path
 
 from scalegrad.data import read_texts
 from scalegrad.report.measure.beginnings import paired_beginnings, word_counts
-from scalegrad.report.measure.human import first_words
 from scalegrad.report.measure.measurement import Measurement, measure
 from scalegrad.report.measure.side_by_side import MeasureReport, build_report
 
-# Told the file (as it was given) and the bytes read of it so far.
+# Told the file (as it was given) and the bytes read of it so far, in all readings together.
 Progress = Callable[[str, int], None]
 
 Texts = Callable[[str], Iterable[str]]  # the texts of a file (as it was given)
@@ -35,11 +34,11 @@ def measure_files(
 
     Files stream: memory does not grow with them. `field`, `format` and `separator` are those of `data.read_texts`;
     `limit` reads only the first texts of each; `worst` texts of each are quoted. Texts of `human` are cut to the
-    median length of the systems.
+    median length of the systems (the longest, if they differ).
 
     With `words` each text is cut after so many words, and texts with fewer are left out; files with equally many texts
     all leave out a text that is too short in one of them. Files are then read twice, first to count words; what can be
-    read only once (standard input, a pipe) is held in memory.
+    read only once (standard input, a pipe) is held in memory. `progress` counts on from one reading to the next.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "texts.txt"
@@ -61,8 +60,16 @@ def measure_files(
     if worst < 0:
         raise ValueError(f"worst is {worst}; expected 0 or more texts to quote")
 
+    bytes_read: dict[str, int] = {}
+
     def texts(source: str) -> Iterator[str]:
-        told = (lambda read: progress(source, read)) if progress else None
+        before = bytes_read.get(source, 0)  # by an earlier reading
+
+        def told(read: int) -> None:
+            bytes_read[source] = before + read
+            if progress:
+                progress(source, before + read)
+
         return islice(read_texts(source, field, format=format, separator=separator, progress=told), limit)
 
     files = dict(zip(_names(sources), sources, strict=True))
@@ -75,7 +82,7 @@ def measure_files(
     systems = [measure(texts(source), name, worst) for name, source in files.items()]
     length = max(system.median_words for system in systems)
     return build_report(
-        systems, [measure(first_words(texts(source), length), name, worst=0) for name, source in own_human.items()]
+        systems, [measure(texts(source), name, worst=0, at_most=length) for name, source in own_human.items()]
     )
 
 

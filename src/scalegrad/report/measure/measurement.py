@@ -13,7 +13,7 @@ from scalegrad.metrics import Loop, RepetitionCounter, clean_up_spaces, compress
 from scalegrad.metrics.word_tokens import batches
 from scalegrad.report.measure.beginnings import Beginnings
 from scalegrad.report.measure.grouped_values import GroupedValues
-from scalegrad.report.measure.human import looks_like_wikitext
+from scalegrad.report.measure.human import first_words, looks_like_wikitext
 
 Floats = NDArray[np.float64]
 
@@ -84,12 +84,18 @@ class Measurement:
         return 0
 
 
-def measure(texts: Iterable[str], name: str, worst: int = 3, beginnings: Beginnings | None = None) -> Measurement:
-    """Measure `texts`, or only their `beginnings`, in one pass; `worst` of them are quoted.
+def measure(
+    texts: Iterable[str],
+    name: str,
+    worst: int = 3,
+    beginnings: Beginnings | None = None,
+    at_most: int | None = None,
+) -> Measurement:
+    """Measure `texts`, or only their `beginnings`, or `at_most` so many words of each, in one pass; quote `worst`.
 
     Every text first goes through the paper's clean-up of tokenisation spaces (`metrics.clean_up_spaces`), so that a
-    model's texts and human text that come with and without such spaces compare. A text is *stuck* if its longest loop
-    (`metrics.longest_loop`) runs to its end, give or take one token, which may be cut.
+    model's texts and human text that come with and without such spaces compare; only then is it cut. A text is *stuck*
+    if its longest loop (`metrics.longest_loop`) runs to its end, give or take one token, which may be cut.
 
     >>> measured = measure(["the cat sat on the mat", "so it goes and goes and goes and goes and goes"], "two texts")
     >>> measured.values.mean("stuck"), measured.values.mean("loop"), measured.median_words, measured.uniq_w
@@ -99,8 +105,12 @@ def measure(texts: Iterable[str], name: str, worst: int = 3, beginnings: Beginni
     """
     measured = Measurement(name, beginnings=beginnings)
     counter = RepetitionCounter()
-    cleaned = map(clean_up_spaces, texts)
-    for batch in batches(beginnings.of(cleaned) if beginnings else cleaned):
+    measurable: Iterable[str] = map(clean_up_spaces, texts)
+    if beginnings:
+        measurable = beginnings.of(measurable)
+    if at_most is not None:
+        measurable = first_words(measurable, at_most)
+    for batch in batches(measurable):
         figures: dict[str, Floats] = counter.add(batch)
         loops = longest_loops(batch)
         looped = [_words_in(loop, text) for loop, text in zip(loops, batch, strict=True)]

@@ -172,7 +172,7 @@ def _notes(systems: Sequence[Measurement], rows: Sequence[Row]) -> list[str]:
     lengths = {system.name: system.median_words for system in systems}
     if max(lengths.values()) > 1.1 * min(lengths.values()):
         told = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-        hint = f": --words {shortest} compares their beginnings" if (shortest := min(lengths.values())) else ""
+        hint = ": --words N compares the first N words of texts that have as many" if min(lengths.values()) else ""
         notes.append(f"The systems differ in length (median words: {told}), and repetition grows with length{hint}.")
     if min(lengths.values()) < 5:
         notes.append("Rep-n counts words: texts of so few words, or in a script without spaces, it says little about.")
