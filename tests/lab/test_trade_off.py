@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from dataclasses import replace
+
 import pytest
 
 from scalegrad.lab.trade_off import comparisons, curves_of, verdict, where
 from scalegrad.report.comparison import Comparison, System
-from scalegrad.report.comparison.plots import trade_off
+from scalegrad.report.comparison.trade_off import trade_off
 
 
 def row(label: str, ppl: float, rep: float, kind: str = "trained", family: str = "sg", strength: float | None = None):
     return System(label, {"ppl": ppl, "rep_1": rep}, kind, family, strength)
+
+
+def penalties(ppl: float) -> list[System]:
+    """Three decodings of MLE, at a perplexity far beyond that of what was trained."""
+    return [row(f"MLE, decoded with γ={g}", ppl - 9 * g, g, "decoded", "mle", g) for g in (0.1, 0.2, 0.3)]
+
+
+HUMAN = System("Human", {"rep_1": 0.35}, "human")
+RISING = [row(f"SG γ={g}", 20.0 + 10 * g, g, strength=g) for g in (0.1, 0.6, 0.7, 0.8, 0.9)]
+BOTH_CORNERS = [row(f"SG γ={g}", 20.0 + 10 * g, g, strength=g) for g in (0.1, 0.15, 0.2, 0.6, 0.7, 0.8, 0.9)]
+BULGING = [
+    row("MLE", 20.0, 0.8, family="mle"),
+    *(row(f"SG γ={g}", ppl, rep, strength=g) for g, ppl, rep in (
+        (0.9, 24.9, 0.79), (0.8, 25.0, 0.7), (0.5, 25.1, 0.62), (0.3, 28.0, 0.35), (0.1, 30.0, 0.2),
+    )),
+]  # fmt: skip
+SPREAD = [
+    replace(BULGING[0], deviations={"ppl": 0.4, "rep_1": 0.2}),
+    *BULGING[3:],
+    row("UL α=1.0", 24.0, 0.6, family="ul"),
+]
 
 
 @pytest.fixture
@@ -58,18 +83,36 @@ def test_what_is_said(curves):
 
 def test_what_is_said_where_rows_are_missing(curves):
     """MLE not scored yet, or not on texts: no other row stands in for it, and the curves begin later."""
-    (said,) = comparisons(Comparison(curves.systems[1:]), "SG γ=0.2")
+    between = [
+        row("UL α=1.0", 25.0, 0.4, family="ul", strength=1.0),
+        row("MLE, decoded with γ=0.3", 29.0, 0.35, "decoded", "mle", 0.3),
+    ]
+    (said,) = comparisons(Comparison([*curves.systems[1:], *between]), "SG γ=0.2")
     assert said.startswith("SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400. Perplexity of the others")
-    assert "the decoding-time penalty 28.00" in said  # between (26, .5) and (32, .2): MLE is not needed
+    assert "the decoding-time penalty 28.00" in said  # between (26, .5) and (29, .35): MLE is not needed
     assert "at this perplexity: unlikelihood .467, the decoding-time penalty " in said
     assert "penalty .600" not in said  # it lies between MLE and the first point, and MLE is not there
     (said,) = comparisons(Comparison(curves.of_kind("trained")), "SG γ=0.2")
     assert "penalty" not in said  # MLE alone is no curve
     (said,) = comparisons(Comparison(curves.systems[1:]), "SG γ=0.2")
-    unread = System("MLE", {"ppl": 20.0}, family="mle")
-    assert comparisons(Comparison([unread, *curves.systems[1:]]), "SG γ=0.2") == [said]
+    for unread in (System("MLE", {"ppl": 20.0}, family="mle"), row("MLE", 20.0, math.nan, family="mle")):
+        assert comparisons(Comparison([unread, *curves.systems[1:]]), "SG γ=0.2") == [said]
     assert [s.label for s in curves_of(Comparison(curves.systems[1:3])).scale_grad] == ["SG γ=0.5", "SG γ=0.2"]
     assert verdict(Comparison([System("SG γ=0.2", {"rep_1": 0.4}), *curves.systems[6:8]]), "SG γ=0.2") == ""
+
+
+def test_what_is_said_of_one_strength(curves):
+    """Its point, and nothing of what lies between it and MLE; nor does the same point under two names make a curve."""
+    mle, sg, ul, penalty = (curves.systems[at] for at in (0, 2, 5, 7))
+    told = (
+        "SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400 (MLE: 20.00 at .800; UL α=2.0: 28.00 at .200; MLE, "
+        "decoded with γ=0.2: 32.00 at .200)."
+    )
+    assert comparisons(Comparison([mle, sg, ul, penalty]), "SG γ=0.2") == [told]
+    assert verdict(Comparison([mle, sg, ul, penalty]), "SG γ=0.2") == ""
+    again = row("MLE, decoded with γ=1.0", 20.0, 0.8, "decoded", "mle", 1.0)
+    assert verdict(Comparison([mle, sg, penalty, again]), "SG γ=0.2") == ""
+    assert comparisons(Comparison([mle, sg]), "SG γ=0.2") == []
 
 
 def test_does_training_win(curves):
@@ -106,8 +149,8 @@ def test_one_strength_is_a_point_and_no_curve(curves):
 def test_trained_models_get_the_picture_where_a_penalty_reaches_far(curves):
     """What lies outside of the frame has no name in it, and stands in the small picture with human text."""
     far = row("MLE, decoded with γ=0.1", 80.0, 0.1, "decoded", "mle", 0.1)
-    human = System("Human", {"rep_1": 0.15}, "human")
-    plot = trade_off(Comparison([*curves.systems, far, human]))
+    human = System("Human", {"rep_1": 0.05}, "human")
+    plot = trade_off(Comparison([*curves.systems[:6], *curves.systems[7:], far, human]))
     (axes,) = plot.figure.axes
     (whole,) = axes.child_axes
     assert axes.get_xlim() == pytest.approx((19 - 1.08, 28 + 1.08))  # 12% beyond 19 to 28
@@ -119,9 +162,72 @@ def test_trained_models_get_the_picture_where_a_penalty_reaches_far(curves):
     assert whole.get_position().x0 > axes.get_position().x0 + 0.3  # where curves that fall leave room
 
 
-def test_the_small_picture_goes_where_fewest_points_are(curves):
-    rising = [row(f"SG γ={g}", 20.0 + 10 * g, g, strength=g) for g in (0.1, 0.6, 0.7, 0.8, 0.9)]
-    far = [row(f"MLE, decoded with γ={g}", 90.0 - g, g, "decoded", "mle", g) for g in (0.1, 0.2, 0.3)]
-    (axes,) = trade_off(Comparison([*rising, *far])).figure.axes
+def test_human_text_is_a_line_in_both_pictures_where_the_frame_has_it(curves):
+    human = System("Human", {"rep_1": 0.5}, "human")
+    (axes,) = trade_off(Comparison([*curves.systems, *penalties(90.0), human])).figure.axes
+    for panel in (axes, *axes.child_axes):
+        assert any(set(line.get_ydata()) == {0.5} for line in panel.get_lines())
+    assert "human text" in {text.get_text() for text in axes.texts}
+
+
+@pytest.mark.parametrize("trained", [RISING, BOTH_CORNERS, BULGING, SPREAD])
+def test_the_small_picture_covers_nothing(trained):
+    """Neither a point with its error bar nor a name, nor have its numbers anything beneath them."""
+    plot = trade_off(Comparison([*trained, *penalties(200.0), HUMAN]))
+    plot.figure.draw_without_rendering()
+    (axes,) = plot.figure.axes
     (whole,) = axes.child_axes
-    assert whole.get_position().x0 == pytest.approx(axes.get_position().x0, abs=0.01)
+    box, frame = whole.get_tightbbox(), axes.get_window_extent()
+    assert frame.x0 < box.x0 < box.x1 < frame.x1 + 2  # the numbers of the large picture are elsewhere
+    assert frame.y0 < box.y0 < box.y1 < frame.y1 + 2
+    for system in trained:
+        (x, y), dx, dy = system.figures.values(), *(system.deviations.get(name, 0.0) for name in ("ppl", "rep_1"))
+        for at in ((x, y), (x - dx, y), (x + dx, y), (x, y - dy), (x, y + dy)):
+            place = axes.transData.transform(at)
+            assert frame.contains(*place)
+            assert not box.contains(*place)
+    names = [text.get_window_extent() for text in axes.texts]
+    assert len(names) > len(trained)  # all of them, and human text
+    assert not any(name.overlaps(box) for name in names)
+
+
+def test_one_strength_among_many_points_has_its_whole_label(curves):
+    """No curve of the legend has its colour."""
+    strengths = [row(f"SG γ={g}", 20 + 4 * (1 - g), 0.8 - 0.5 * (1 - g), strength=g) for g in (0.1, 0.2, 0.4, 0.5, 0.7)]
+    others = [row("UL α=1.0", 22.0, 0.7, family="ul", strength=1.0), curves.systems[8]]
+    figure = trade_off(Comparison([curves.systems[0], *strengths, *others])).figure
+    names = [text.get_text() for text in figure.axes[0].texts]
+    assert sorted(names) == sorted(["MLE", "UL α=1.0", "MLE, beam=3", "0.1", "0.2", "0.4", "0.5", "0.7"])
+    assert in_legend(figure) == ["SG, γ"]
+
+
+def test_what_finds_no_place_is_in_the_legend():
+    same = [row(f"SG γ={g}", 20.0, 0.5, strength=g) for g in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)]
+    figure = trade_off(Comparison(same)).figure
+    written = [text.get_text() for text in figure.axes[0].texts]
+    assert len(written) < 8
+    assert sorted(written + in_legend(figure)) == [system.label for system in same]
+
+
+def test_without_a_curve_there_is_no_legend():
+    schedules = [row(f"SG γ=linear:1.0:0.{at}:9", 20.0 + at, 0.8 - 0.05 * at) for at in range(9)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = trade_off(Comparison(schedules)).figure
+    assert {text.get_text() for text in figure.axes[0].texts} == {system.label for system in schedules}
+    assert in_legend(figure) == []
+
+
+@pytest.mark.parametrize(("ppl", "rep"), [(math.nan, 0.5), (math.inf, 0.5), (20.0, math.nan)])
+@pytest.mark.parametrize("at", [0, 2, 7])
+def test_what_is_not_finite_is_not_drawn(curves, at, ppl, rep):
+    systems = [*curves.systems, *penalties(90.0), System("Human", {"rep_1": math.nan}, "human")]
+    systems[at] = row(systems[at].label, ppl, rep, systems[at].kind, systems[at].family, systems[at].strength)
+    axes = trade_off(Comparison(systems)).figure.axes[0]
+    drawn = [axes.lines, *(inset.lines for inset in axes.child_axes)]
+    assert all(math.isfinite(place) for lines in drawn for line in lines for xy in line.get_xydata() for place in xy)
+    assert trade_off(Comparison([systems[at], systems[1]])) is None
+
+
+def in_legend(figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from scalegrad.report.comparison import Comparison, System
 from scalegrad.report.comparison.columns import column, written
-from scalegrad.report.comparison.curve import Point, where
+from scalegrad.report.comparison.curve import Point, is_curve, point, where
 
 
 class Curves(NamedTuple):
@@ -32,29 +32,40 @@ def curves_of(comparison: Comparison) -> Curves:
 
 
 def comparisons(comparison: Comparison, reference: str, name: str = "rep_1") -> list[str]:
-    """At the repetition, and at the perplexity, of the model labelled `reference`: what each curve has there."""
-    curves, here = curves_of(comparison), _trained(comparison, reference, name)
+    """At the repetition, and at the perplexity, of the model labelled `reference`: what each curve has there.
+
+    Of what has too few points for a curve, the points.
+    """
+    curves, here, base = curves_of(comparison), _trained(comparison, reference, name), _base(comparison)
     swept = {"unlikelihood": curves.unlikelihood, "the decoding-time penalty": curves.penalty}
-    named = {other: _points(curve, name) for other, curve in swept.items()}
-    others = {other: curve for other, curve in named.items() if len(curve) > 1}  # MLE alone is no curve
-    if here is None or not others:
+    others = {other: points for other, curve in swept.items() if is_curve(points := _points(curve, name))}
+    alone = [s for other, curve in swept.items() if other not in others for s in curve if s not in base]
+    if here is None or not (others or alone):
         return []
     title, rep, ppl = column(name).title, here.figures[name], here.figures["ppl"]
-    at_rep = ", ".join(f"{other} {_written('ppl', where(curve, rep, on=1))}" for other, curve in others.items())
-    at_ppl = ", ".join(f"{other} {_written(name, where(curve, ppl, on=0))}" for other, curve in others.items())
-    beside = [f"{written('ppl', p)} at {written(name, r)}" for p, r in _points(_base(comparison), name)]
-    return [
-        f"{reference} has a perplexity of {written('ppl', ppl)} at a {title} of {written(name, rep)}"
-        f"{f' (MLE: {beside[0]})' if beside else ''}. Perplexity of the others at this {title}: {at_rep}. "
-        f"Their {title} at this perplexity: {at_ppl} (on straight lines between the points tried).",
-    ]
+    beside = "; ".join(
+        f"{s.label}: {written('ppl', found[0])} at {written(name, found[1])}"
+        for s in (*base, *alone)
+        if (found := point(s.figures, name))
+    )
+    text = f"{reference} has a perplexity of {written('ppl', ppl)} at a {title} of {written(name, rep)}"
+    text += f" ({beside})." if beside else "."
+    if others:
+        at_rep = ", ".join(f"{other} {_written('ppl', where(curve, rep, on=1))}" for other, curve in others.items())
+        at_ppl = ", ".join(f"{other} {_written(name, where(curve, ppl, on=0))}" for other, curve in others.items())
+        text += f" Perplexity of the others at this {title}: {at_rep}. Their {title} at this perplexity: {at_ppl}"
+        text += " (on straight lines between the points tried)."
+    return [text]
 
 
 def verdict(comparison: Comparison, reference: str, name: str = "rep_1") -> str:
-    """Does training beat the decoding-time penalty at equal repetition, and at equal perplexity? One sentence."""
+    """Does training beat the decoding-time penalty at equal repetition, and at equal perplexity? One sentence.
+
+    "" where the penalty has too few points for a curve: nothing is known between them.
+    """
     here = _trained(comparison, reference, name)
     curve = _points(curves_of(comparison).penalty, name)
-    if here is None or len(curve) < 2:
+    if here is None or not is_curve(curve):
         return ""
     rep, ppl, title = here.figures[name], here.figures["ppl"], column(name).title
     other_ppl, other_rep = where(curve, rep, on=1), where(curve, ppl, on=0)
@@ -92,7 +103,7 @@ def _sign(value: float, margin: float) -> int:
 def _trained(comparison: Comparison, label: str, name: str) -> System | None:
     """The trained model of this label, where it has a perplexity and the figure `name`."""
     labelled = (s for s in comparison.of_kind("trained") if s.label == label)
-    return next((s for s in labelled if {"ppl", name} <= s.figures.keys()), None)
+    return next((s for s in labelled if point(s.figures, name)), None)
 
 
 def _base(comparison: Comparison) -> list[System]:
@@ -103,7 +114,7 @@ def _base(comparison: Comparison) -> list[System]:
 
 
 def _points(curve: Sequence[System], name: str) -> list[Point]:
-    return [(s.figures["ppl"], s.figures[name]) for s in curve if name in s.figures and "ppl" in s.figures]
+    return [found for system in curve if (found := point(system.figures, name))]
 
 
 def _written(name: str, value: float | None) -> str:

@@ -39,9 +39,16 @@ def test_along_a_curve():
     assert VALID.number("along(sg, rep_1, ppl, 13.22)") == pytest.approx((0.665 + 0.625) / 2)  # and γ = 1
     with pytest.raises(Absent, match=r"no point of SG's curve \(4 points\) has ppl 14.91"):
         VALID.number("along(sg, rep_l, ppl, weak.ppl)")
-    rows = {"MLE": Figures({"ppl": 1.0}), "SG γ=0.2": Figures({"ppl": 2.0}, family="sg", strength=0.2)}
-    with pytest.raises(Absent, match="only 2 points of SG's curve, MLE included"):
-        Reader(FigureTable(rows), NAMES).number("along(sg, ppl, ppl, 1.5)")
+
+
+@pytest.mark.parametrize(
+    ("mle", "strengths"), [(1.0, {0.2: 2.0}), (None, {0.5: 1.5, 0.2: 2.0}), (1.0, {1.0: 1.0, 0.2: 2.0})]
+)
+def test_two_different_points_are_no_curve(mle, strengths):
+    rows = {f"SG γ={g}": Figures({"ppl": ppl}, family="sg", strength=g) for g, ppl in strengths.items()}
+    rows |= {"MLE": Figures({"ppl": mle})} if mle else {}
+    with pytest.raises(Absent, match="only 2 points of SG's curve, and it takes at least 3"):
+        Reader(FigureTable(rows), NAMES).number("along(sg, ppl, ppl, 1.75)")
 
 
 @given(st.floats(-9, 9), st.floats(-9, 9), st.floats(0, 2), st.floats(0, 2))

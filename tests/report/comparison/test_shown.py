@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from math import nan
 
 import pytest
 from rich.console import Console
@@ -12,9 +13,9 @@ from rich.console import Console
 from scalegrad.report.comparison import Comparison, System, page, plots
 from scalegrad.report.comparison.columns import best, further_columns, main_columns
 from scalegrad.report.comparison.page import examples, how_it_was_made, tiles
-from scalegrad.report.comparison.plots import trade_off
 from scalegrad.report.comparison.sensitivity import sensitivity_plots
 from scalegrad.report.comparison.terminal import markdown, print_comparison
+from scalegrad.report.comparison.trade_off import trade_off
 
 
 @pytest.fixture
@@ -118,6 +119,17 @@ def test_no_data_no_picture():
     assert trade_off(Comparison([System("MLE", {"ppl": 3.0, "rep_1": 0.5})])) is None
 
 
+@pytest.mark.parametrize("at", range(4))
+def test_bars_of_what_is_not_finite(at):
+    rows = [System(name, {"rep_1": 0.5}, kind) for name, kind in (("a", "trained"), ("b", "decoded"), ("c", "human"))]
+    (plot,) = plots(
+        Comparison([replace(row, figures={"rep_1": nan}) if i == at else row for i, row in enumerate(rows)])
+    )
+    plot.figure.draw_without_rendering()
+    (axes,) = plot.figure.axes
+    assert axes.get_xlim()[1] == pytest.approx(0.5 * 1.32)
+
+
 def test_sensitivity_draws_every_gamma_and_the_lines_across(comparison):
     def with_tokens(system: System, uniq: int) -> System:
         extra = {"uniq": uniq, "rep_16": 0.1, "rep_32": 0.2, "rep_128": 0.6 if system.family == "mle" else 0.3}
@@ -146,6 +158,45 @@ def test_people_far_from_all_models_are_a_number_at_the_edge(people, told):
     assert [text.get_text() for text in axes.texts] == [told]
     assert "human" not in [line.get_label() for line in axes.lines]
     assert axes.get_ylim()[1] < 1400
+    assert plot.caption == (
+        "Lines across: MLE (which is γ = 1). Where human text is far from all models, it is a number at the edge."
+    )
+    plot.figure.draw_without_rendering()
+    box = axes.texts[0].get_window_extent()
+    for line in axes.lines:
+        assert not any(box.y0 < y < box.y1 for _, y in axes.transData.transform(line.get_xydata()))
+
+
+def test_the_legend_names_what_any_panel_has():
+    """People are far from the models in the first panel alone."""
+
+    def figures(a: float, b: float, c: float) -> dict[str, float]:
+        return {"rep_16": a, "rep_32": b, "rep_128": c}
+
+    rows = [System("MLE", figures(0.3, 0.4, 0.6), family="mle"), System("Human", figures(0.17, 0.28, 0.45), "human")]
+    rows += [
+        System(f"SG γ={g}", figures(0.29 + 0.01 * g, 0.3 + 0.1 * g, 0.4 + 0.2 * g), family="sg", strength=g)
+        for g in (0.1, 0.9)
+    ]
+    each = next(plot for plot in sensitivity_plots(Comparison(rows)) if plot.name == "sensitivity-each")
+    assert [[text.get_text() for text in axes.texts] for axes in each.figure.axes] == [["human text: .170 ↓"], [], []]
+    (legend,) = each.figure.legends
+    assert sorted(text.get_text() for text in legend.get_texts()) == ["MLE", "SG", "human"]
+    assert each.caption.startswith("Lines across: MLE (which is γ = 1), human text. Where human text is far")
+
+
+@pytest.mark.parametrize(
+    ("people", "models", "drawn"),
+    [(101.0, (100.0, 100.0), True), (100.5, (nan, 101.0), True), (nan, (100.0, 101.0), False), (5.0, (nan, nan), True)],
+)
+def test_people_beside_models_that_are_equal_or_not_finite(people, models, drawn):
+    rows = [System("MLE", {"uniq": models[0]}, family="mle"), System("Human", {"uniq": people}, "human")]
+    rows += [System(f"SG γ={g}", {"uniq": models[g > 0.1]}, family="sg", strength=g) for g in (0.1, 0.5)]
+    (plot,) = sensitivity_plots(Comparison(rows))
+    (axes,) = plot.figure.axes
+    plot.figure.draw_without_rendering()
+    assert ("human" in [line.get_label() for line in axes.lines]) == drawn
+    assert len(axes.texts) == 0
 
 
 def test_pictures_follow_the_pages_colours(html):

@@ -25,8 +25,8 @@ from scalegrad.lab.reproduction.open_ended_scale import (
 from scalegrad.lab.reproduction.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from scalegrad.report.comparison import Comparison, System, compare_runs
 from scalegrad.report.comparison.evaluations import HUMAN_TEXTS, objective_label, read_objective
-from scalegrad.report.comparison.plots import trade_off as trade_off_plot
 from scalegrad.report.comparison.sensitivity import sensitivity_plots
+from scalegrad.report.comparison.trade_off import trade_off as trade_off_plot
 from scalegrad.runs import Run, samples_name
 from scalegrad.tasks.open_ended.corpora import find_corpus
 

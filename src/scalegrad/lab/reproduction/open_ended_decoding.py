@@ -14,7 +14,7 @@ from scalegrad.report.comparison import Comparison, Plot, System, human_row, mer
 from scalegrad.report.comparison.colours import PALETTE
 from scalegrad.report.comparison.columns import written
 from scalegrad.report.comparison.evaluations import objective_label, read_objective
-from scalegrad.report.comparison.plots import SIZE
+from scalegrad.report.comparison.picture import SIZE
 from scalegrad.report.figure import new_figure, style_axes
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended.corpora import find_corpus

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from scalegrad._counts import counted
 from scalegrad.report.claims.table import Absent, FigureTable
-from scalegrad.report.comparison.curve import where
+from scalegrad.report.comparison.curve import LEAST_POINTS, is_curve, where
 
 OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -142,8 +142,9 @@ class Reader:
         """`wanted` on an objective's curve, straight between its points, where `given` is `at`."""
         curve = self.table.curve(family)
         points = [(self._figure(label, given), self._figure(label, wanted)) for label in curve]
-        if len(points) < 3:  # a straight line from MLE to one strength is no curve
-            raise Absent(f"only {counted(len(points), 'point')} of {family.upper()}'s curve, MLE included")
+        if not is_curve(points):
+            here = counted(len(set(points)), "point")
+            raise Absent(f"only {here} of {family.upper()}'s curve, and it takes at least {LEAST_POINTS}")
         found = where(points, at, on=0)
         if found is None:
             raise Absent(f"no point of {family.upper()}'s curve ({counted(len(points), 'point')}) has {given} {at:.4g}")

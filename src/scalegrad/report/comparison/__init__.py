@@ -11,7 +11,8 @@ The data is plain (`System`): figures, deviations over seeds, a training log, te
 from scalegrad.report.comparison.evaluations import human_row, paper_rows, rows_of
 from scalegrad.report.comparison.load import compare_runs, find_runs
 from scalegrad.report.comparison.page import page, write_page
-from scalegrad.report.comparison.plots import Plot, plots
+from scalegrad.report.comparison.picture import Plot
+from scalegrad.report.comparison.plots import plots
 from scalegrad.report.comparison.systems import Comparison, Sample, System, merge_seeds
 from scalegrad.report.comparison.wording import headline, sentences
 

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 Point = tuple[float, float]
+
+LEAST_POINTS = 3  # MLE counted: a straight line from it to one strength says nothing of those in between
+
+
+def point(figures: Mapping[str, float], name: str) -> Point | None:
+    """Perplexity and the figure `name`; None where one of them is not there or not finite.
+
+    >>> point({"ppl": 10.0, "rep_1": 0.8}, "rep_1"), point({"ppl": math.inf, "rep_1": 0.8}, "rep_1")
+    ((10.0, 0.8), None)
+    """
+    x, y = figures.get("ppl", math.nan), figures.get(name, math.nan)
+    return (x, y) if math.isfinite(x) and math.isfinite(y) else None
+
+
+def is_curve(points: Sequence[Point]) -> bool:
+    """Are there enough points, counting those once that are the same?
+
+    >>> is_curve([(10.0, 0.8), (11.0, 0.6), (15.0, 0.4)]), is_curve([(10.0, 0.8), (10.0, 0.8), (11.0, 0.6)])
+    (True, False)
+    """
+    return len(set(points)) >= LEAST_POINTS
 
 
 def where(points: Sequence[Point], at: float, *, on: int) -> float | None:

@@ -22,7 +22,8 @@ from scalegrad.report.comparison.columns import (
     written,
     written_spread,
 )
-from scalegrad.report.comparison.plots import Plot, plots
+from scalegrad.report.comparison.picture import Plot
+from scalegrad.report.comparison.plots import plots
 from scalegrad.report.comparison.spans import Piece, ends_stuck, pieces
 from scalegrad.report.comparison.systems import Comparison, System, spoken_of
 from scalegrad.report.comparison.themed_svg import inline_svg, svg_width

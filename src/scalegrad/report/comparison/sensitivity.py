@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from scalegrad.report.comparison.colours import PALETTE
 from scalegrad.report.comparison.columns import written
-from scalegrad.report.comparison.plots import SIZE, Plot, trade_off
+from scalegrad.report.comparison.picture import SIZE, Plot, grid, legend
 from scalegrad.report.comparison.systems import Comparison, System
+from scalegrad.report.comparison.trade_off import trade_off
 from scalegrad.report.figure import new_figure, style_axes
 
 if TYPE_CHECKING:
@@ -27,20 +29,18 @@ def mean_rep_l(figures: Mapping[str, float]) -> float:
 
 
 def sensitivity_plots(comparison: Comparison) -> list[Plot]:
-    """Perplexity, mean Rep/l, uniq, and each Rep/l over γ; unlikelihood, MLE and human text as lines across."""
+    """Perplexity, mean Rep/l, uniq, and each Rep/l over γ, beside unlikelihood, MLE and human text."""
     swept = sorted(_swept(comparison), key=lambda system: system.strength or 0.0)
     if len(swept) < 2:
         return []
-    across = "Lines across: unlikelihood at its α, MLE (which is γ = 1), human text. Bars: deviation over seeds."
     found = [
-        _plot(comparison, swept, "sensitivity-ppl", "Perplexity over γ", {"perplexity": "ppl"}, across),
-        _plot(comparison, swept, "sensitivity-rep", "Repetition over γ", {"mean Rep/l": "mean"},
-              f"Mean of Rep/16, Rep/32 and Rep/128. {across}"),
-        _plot(comparison, swept, "sensitivity-uniq", "Distinct predictions over γ", {"uniq": "uniq"}, across),
+        _plot(comparison, swept, "sensitivity-ppl", "Perplexity over γ", {"perplexity": "ppl"}),
+        _plot(comparison, swept, "sensitivity-rep", "Repetition over γ", {"mean Rep/l": "mean"}),
+        _plot(comparison, swept, "sensitivity-uniq", "Distinct predictions over γ", {"uniq": "uniq"}),
         _plot(comparison, swept, "sensitivity-each", "Each Rep/l over γ",
-              {"Rep/16": "rep_16", "Rep/32": "rep_32", "Rep/128": "rep_128"}, across),
+              {"Rep/16": "rep_16", "Rep/32": "rep_32", "Rep/128": "rep_128"}),
         _plot(comparison, swept, "sensitivity-texts", "Repetition of texts over γ",
-              {"Rep-1": "rep_1", "Rep-2": "rep_2", "Rep-3": "rep_3"}, across),
+              {"Rep-1": "rep_1", "Rep-2": "rep_2", "Rep-3": "rep_3"}),
     ]  # fmt: skip
     if all("rep_1" in system.figures for system in swept):  # the page draws the one of Rep-1 anyway
         found.append(trade_off(comparison, ("rep_128",)))
@@ -51,9 +51,7 @@ def _swept(comparison: Comparison) -> list[System]:
     return [s for s in comparison.of_kind("trained") if s.family == "sg" and s.strength is not None]
 
 
-def _plot(
-    comparison: Comparison, swept: list[System], name: str, title: str, panels: dict[str, str], caption: str
-) -> Plot | None:
+def _plot(comparison: Comparison, swept: list[System], name: str, title: str, panels: dict[str, str]) -> Plot | None:
     """A panel for each figure; None where the models do not have them."""
     if any(_value(system, key) is None for system in swept for key in panels.values()):
         return None
@@ -66,16 +64,26 @@ def _plot(
             panel.set_title(label, fontsize=9.5, color=PALETTE["ink"])
             panel.tick_params(labelsize=8.5)
             panel.locator_params(axis="x", nbins=3)
-        panel.grid(axis="y", color=PALETTE["grid"], linewidth=0.7)
-        panel.set_axisbelow(True)
+        grid(panel, "y")
     if len(panels) > 1:
         figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=PALETTE["ink"], fontweight="bold")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, frameon=False, fontsize=8.5, labelcolor=PALETTE["ink"], loc="outside lower center",
-        ncols=min(len(labels), 5), handlelength=1.8,
-    )  # fmt: skip
-    return Plot(name, caption, figure)
+    legend(figure, columns=5)
+    return Plot(name, _caption(comparison, swept, list(axes), list(panels.values())), figure)
+
+
+def _caption(comparison: Comparison, swept: list[System], axes: list[Axes], keys: list[str]) -> str:
+    """What is drawn beside the curve, as far as it is there."""
+    labels = {label for panel in axes for label in panel.get_legend_handles_labels()[1]}
+    drawn = labels | {system.family for system in comparison.of_kind("trained") if system.label in labels}
+    lines = {"ul": "unlikelihood at its α", "mle": "MLE (which is γ = 1)", "human": "human text"}
+    across = ", ".join(words for key, words in lines.items() if key in drawn)
+    said = {
+        "Mean of Rep/16, Rep/32 and Rep/128.": "mean" in keys,
+        f"Lines across: {across or 'none'}.": True,
+        "Where human text is far from all models, it is a number at the edge.": any(panel.texts for panel in axes),
+        "Bars: deviation over seeds.": any(_deviation(system, key) for system in swept for key in keys),
+    }
+    return " ".join(sentence for sentence, is_so in said.items() if is_so)
 
 
 def _draw(axes: Axes, comparison: Comparison, swept: list[System], key: str) -> None:
@@ -84,25 +92,30 @@ def _draw(axes: Axes, comparison: Comparison, swept: list[System], key: str) -> 
     spreads = [_deviation(system, key) for system in swept]
     errors = spreads if any(spreads) else None
     axes.errorbar(gammas, values, yerr=errors, color=PALETTE["sg"], marker="o", markersize=4, linewidth=1.8, label="SG")
-    others = [system for system in comparison.of_kind("trained") if system.family in ("ul", "mle")]
+    across = [system for system in comparison.of_kind("trained") if system.family in ("ul", "mle")]
     dashes = iter(("--", "-.", ":", (0, (5, 1)), (0, (1, 1))))
-    for system in others:
+    for system in across:
         value = _value(system, key)
-        if value is not None:
-            dash = "-" if system.family == "mle" else next(dashes, "--")
-            axes.axhline(value, color=PALETTE[system.family], linewidth=1.3, linestyle=dash, label=system.label)
+        if value is None or not math.isfinite(value):
+            continue
+        values.append(value)
+        dash = "-" if system.family == "mle" else next(dashes, "--")
+        axes.axhline(value, color=PALETTE[system.family], linewidth=1.3, linestyle=dash, label=system.label)
     human = _value(comparison.human, key) if comparison.human else None
-    if human is not None:
-        _draw_human(axes, human, [*values, *(value for s in others if (value := _value(s, key)) is not None)], key)
+    if human is not None and math.isfinite(human):
+        _draw_human(axes, human, [value for value in values if math.isfinite(value)], key)
 
 
 def _draw_human(axes: Axes, human: float, models: list[float], key: str) -> None:
     """Human text as a line across; where that would press the models together, as a number at the edge."""
-    low, high = min(models), max(models)
-    if low - 3 * (high - low) <= human <= high + 3 * (high - low):
+    low, high = min(models, default=human), max(models, default=human)
+    if low == high or low - 3 * (high - low) <= human <= high + 3 * (high - low):
         axes.axhline(human, color=PALETTE["human"], linewidth=1.5, linestyle=(0, (4, 2)), label="human")
         return
     above, number = human > high, written(REP_L[0] if key == "mean" else key, human)
+    bottom, top = axes.get_ylim()
+    room = 0.1 * (top - bottom)  # for the number, beyond every line
+    axes.set_ylim(bottom - (0.0 if above else room), top + (room if above else 0.0))
     axes.annotate(
         f"human text: {number} {'↑' if above else '↓'}", (0.99, 0.98 if above else 0.02),
         xycoords="axes fraction", ha="right", va="top" if above else "bottom", fontsize=8.5, color=PALETTE["human"],

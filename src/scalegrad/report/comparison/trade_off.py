@@ -1,0 +1,253 @@
+"""The picture of perplexity against repetition: curves over γ, over α and over the penalty of a decoding."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scalegrad._extras import need
+from scalegrad.report.comparison.colours import PALETTE, looks
+from scalegrad.report.comparison.columns import column
+from scalegrad.report.comparison.curve import is_curve, point
+from scalegrad.report.comparison.picture import NAMED_POINTS, SIZE, Plot, grid, legend
+from scalegrad.report.comparison.systems import Comparison, System
+from scalegrad.report.figure import new_figure, style_axes
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.container import ErrorbarContainer
+    from matplotlib.figure import Figure
+
+# Offsets of a name from its point, in points, and where the name is anchored; the best first.
+_PLACES = (
+    (8, 0, "left"), (-8, 0, "right"), (0, 11, "center"), (0, -11, "center"),
+    (8, 11, "left"), (-8, 11, "right"), (8, -11, "left"), (-8, -11, "right"),
+)  # fmt: skip
+_INK, _SOFT, _HUMAN = (PALETTE[name] for name in ("ink", "soft", "human"))
+
+
+class _Mark(NamedTuple):
+    """A system as a point: where it is, what to write beside it and in which colour, and what was drawn."""
+
+    x: float
+    y: float
+    name: str
+    colour: str
+    drawn: ErrorbarContainer
+
+
+def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_128")) -> Plot | None:
+    """Perplexity against repetition, the first of `figures` that is there: lower left is better.
+
+    Human text is a line, for it has no perplexity. Strengths of one objective are joined, and so are the penalties a
+    model is decoded under. With many points only strengths are written beside those of a curve, and a legend names the
+    curves. Penalties reach far: where trained models would stand in a corner, that corner is the picture, and all a
+    small one.
+    """
+    models = comparison.of_kind("trained", "decoded")
+    name = next((key for key in figures if sum(point(s.figures, key) is not None for s in models) > 1), None)
+    if name is None:
+        return None
+    shown = [system for system in models if point(system.figures, name)]
+    many = len(shown) > NAMED_POINTS
+    corner = _crowded(shown, name) if many else None
+    figure = new_figure(SIZE[0], SIZE[1] + (1.1 if corner else 0.3 if many else 0.0))
+    axes = figure.subplots()
+    marks = _draw(axes, shown, name, many=many)
+    human = comparison.human.figures.get(name, math.nan) if comparison.human else math.nan
+    style_axes(axes, title=f"Perplexity against {column(name).title}", x="perplexity", y=column(name).title)
+    grid(axes, "both")
+    if many:
+        legend(figure)
+    small = None
+    if corner is None:
+        axes.margins(0.16, 0.2)
+    else:
+        axes.set(xlim=corner[:2], ylim=corner[2:])
+        small = _small_picture(figure, axes, shown, name, human)
+    covering: list[Artist] = [small] if small else []
+    if small is None or axes.viewLim.containsy(human):
+        covering += _draw_human(axes, human)
+    _write_names(figure, axes, marks, covering, many=many)
+    hollow = "; rings: the same model under a penalty while decoding" if comparison.of_kind("decoded") else ""
+    spread = " Bars: deviation over seeds." if any(system.deviations for system in shown) else ""
+    context = " The small picture has every point, the large one its frame." if small else ""
+    caption = f"Better is down and to the left{hollow}.{spread}{context}"
+    return Plot(f"trade-off-{name.replace('_', '-')}", caption, figure)
+
+
+def _draw(axes: Axes, shown: Sequence[System], name: str, *, many: bool) -> list[_Mark]:
+    """Every system as a point, and the curves through them.
+
+    Of many points only the colour says whose strength it is. What the colour of no curve tells has its whole label
+    beside it, and is in the legend until that is written.
+    """
+    curves = _curves(shown, name)
+    for (kind, family), path in curves.items():
+        sign = "γ while decoding" if kind == "decoded" else "α" if family == "ul" else "γ"
+        axes.plot(
+            [s.figures["ppl"] for s in path], [s.figures[name] for s in path], linewidth=1.2, alpha=0.6, zorder=1,
+            color=PALETTE.get(family, PALETTE["other"]), linestyle=(0, (1, 2)) if kind == "decoded" else "-",
+            label=f"{family.upper()}, {sign}",
+        )  # fmt: skip
+    marks = []
+    for system, look in zip(shown, looks(shown), strict=True):
+        x, y = system.figures["ppl"], system.figures[name]
+        written = _short(system) if many and (system.kind, system.family) in curves else system.label
+        drawn = axes.errorbar(
+            x, y, xerr=_deviation(system, "ppl"), yerr=_deviation(system, name), fmt="o",
+            markersize=5 if many else 7, color=look.colour, alpha=1.0 if many or look.hollow else look.opacity,
+            linewidth=0.9 if many else 1.4, label=written if written == system.label else None,
+            markerfacecolor="none" if look.hollow else look.colour, markeredgecolor=look.colour,
+        )  # fmt: skip
+        marks.append(_Mark(x, y, written, look.colour if many else _INK, drawn))
+    return marks
+
+
+def _curves(systems: Sequence[System], name: str) -> dict[tuple[str, str], list[System]]:
+    """By kind and objective: MLE and the strengths of the objective, or a model and its decodings, weakest first."""
+    found = {}
+    for kind, family in dict.fromkeys((system.kind, system.family) for system in systems):
+        by_gamma = family == "sg" or kind == "decoded"  # weakest first: γ falls from 1, α rises from 0
+        own = sorted(
+            (s for s in systems if (s.kind, s.family) == (kind, family) and s.strength is not None),
+            key=lambda system: -(system.strength or 1.0) if by_gamma else system.strength or 0.0,
+        )
+        start = [s for s in systems if s.kind == "trained" and s.family == ("mle" if kind == "trained" else family)][:1]
+        path = own if not start or start[0] in own else start + own
+        if own and is_curve([(s.figures["ppl"], s.figures[name]) for s in path]):
+            found[kind, family] = path
+    return found
+
+
+def _short(system: System) -> str:
+    """A strength or a schedule without its objective.
+
+    >>> _short(System("SG γ=linear:1.0:0.2:9", {})), _short(System("MLE, beam=3", {}, "decoded"))
+    ('linear:1.0:0.2:9', 'MLE, beam=3')
+    """
+    if system.strength is not None:
+        return f"{system.strength:g}"
+    return re.sub(r"^.*[γα]=", "", system.label) if system.kind == "trained" else system.label
+
+
+def _deviation(system: System, name: str) -> float | None:
+    found = system.deviations.get(name, math.nan)
+    return found if math.isfinite(found) else None
+
+
+def _reach(systems: Sequence[System], name: str) -> tuple[float, float]:
+    """Where the error bars of a figure begin and end."""
+    bars = [(system.figures[name], _deviation(system, name) or 0.0) for system in systems]
+    return min(value - spread for value, spread in bars), max(value + spread for value, spread in bars)
+
+
+def _crowded(shown: Sequence[System], name: str) -> tuple[float, float, float, float] | None:
+    """Left, right, bottom and top of where the trained models are, if that is less than half of the width of all."""
+    trained = [system for system in shown if system.kind == "trained"]
+    if len(trained) < 3:
+        return None
+    (left, right), (bottom, top) = (_reach(trained, key) for key in ("ppl", name))
+    everything = [s.figures["ppl"] for s in shown]
+    if bottom == top or not 0 < right - left < 0.5 * (max(everything) - min(everything)):
+        return None
+    aside, above = 0.12 * (right - left), 0.12 * (top - bottom)
+    return left - aside, right + aside, bottom - above, top + above
+
+
+def _small_picture(figure: Figure, axes: Axes, shown: Sequence[System], name: str, human: float) -> Axes:
+    """Every point, and the frame of the large picture around those that are in it.
+
+    It is in the upper right, which curves that fall leave free; where they do not, the large picture grows upwards
+    until they do. Only the dotted line of a penalty, on its way out of the picture, may pass behind it.
+    """
+    small = axes.inset_axes((0.56, 0.56, 0.44, 0.44))
+    _draw(small, shown, name, many=True)
+    _draw_human(small, human, named=not axes.viewLim.containsy(human))
+    for line in small.lines:
+        line.set_markersize(2.5)
+    small.margins(0.08, 0.12)
+    small.tick_params(labelsize=7.5, colors=_SOFT, length=2)
+    small.locator_params(nbins=4)
+    for side in small.spines.values():
+        side.set(color=_SOFT, linewidth=0.8)
+    figure.draw_without_rendering()  # only now places are known
+    while _covers(small, axes):
+        bottom, top = axes.get_ylim()
+        axes.set_ylim(bottom, top + 0.05 * (top - bottom))
+    frame = axes.viewLim
+    rectangle = need("matplotlib.patches", extra="plots").Rectangle
+    small.add_patch(rectangle(frame.p0, frame.width, frame.height, fill=False, edgecolor=_SOFT, linewidth=0.8))
+    small.autoscale_view()
+    return small
+
+
+def _covers(small: Axes, axes: Axes) -> bool:
+    """Does a point or an error bar of the large picture come near the small one and its numbers, a line into it?"""
+    near: Any = small.get_tightbbox()
+    solid = [line for line in axes.lines if line.get_linestyle() in ("-", "None")]  # "None": a point
+    drawn = [(line.get_path(), line.get_transform()) for line in solid]
+    drawn += [(path, bars.get_transform()) for bars in axes.collections for path in bars.get_paths()]
+    paths = [path.transformed(transform) for path, transform in drawn]
+    return any(
+        near.padded(7).count_contains(path.vertices) or path.intersects_bbox(small.bbox, filled=False) for path in paths
+    )
+
+
+def _draw_human(axes: Axes, value: float, *, named: bool = True) -> list[Artist]:
+    """Human text as a line across, its name on the side that has more room; nothing where it is not finite."""
+    if not math.isfinite(value):
+        return []
+    line = axes.axhline(value, color=_HUMAN, linewidth=1.4, linestyle=(0, (4, 2)))
+    if not named:
+        return [line]
+    high = value > sum(axes.get_ylim()) / 2
+    name = axes.annotate(
+        "human text", (0.0, value), (4, -3 if high else 3), xycoords=("axes fraction", "data"),
+        textcoords="offset points", ha="left", va="top" if high else "baseline", fontsize=8.5, color=_HUMAN,
+    )  # fmt: skip
+    return [line, name]
+
+
+def _write_names(figure: Figure, axes: Axes, marks: Sequence[_Mark], covering: Sequence[Artist], *, many: bool) -> None:
+    """Each point's name beside it, at the first of eight places without another name, a point or what is `covering`.
+
+    Where `many` are there, one may find no place: the legend names it, unless it is one of a curve.
+    """
+    figure.draw_without_rendering()  # only now places are known
+    frame = axes.get_window_extent()
+    taken = [_square(axes.transData.transform((mark.x, mark.y))) for mark in marks]
+    taken += [artist.get_tightbbox() for artist in covering]
+    for mark in sorted(marks, key=lambda mark: mark.drawn.get_label() != mark.name):  # whole labels before strengths
+        if not axes.viewLim.contains(mark.x, mark.y):
+            continue
+        tried = []
+        for dx, dy, side in _PLACES:
+            text = axes.annotate(
+                mark.name, (mark.x, mark.y), (dx, dy), textcoords="offset points", ha=side, va="center", fontsize=8.5,
+                color=mark.colour,
+            )  # fmt: skip
+            box = text.get_window_extent()
+            outside = sum(max(0.0, *ends) for ends in ((frame.p0 - box.p0), (box.p1 - frame.p1)))
+            tried.append((outside + 50 * sum(box.overlaps(other) for other in taken), text, box))
+            if tried[-1][0] == 0:
+                break
+        cost, kept, box = min(tried, key=lambda place: place[0])
+        named = cost == 0 or not many
+        if named:
+            taken.append(box)
+            mark.drawn.set_label("_named")
+        for _, text, _ in tried:
+            if text is not kept or not named:
+                text.remove()
+    if many:
+        legend(figure)
+
+
+def _square(centre: Any, size: float = 12.0) -> Any:
+    """The square around a point, in pixels."""
+    x, y = (float(place) - size / 2 for place in centre)
+    return need("matplotlib.transforms", extra="plots").Bbox.from_bounds(x, y, size, size)
