@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from scalegrad.lab.trade_off import comparisons, curves_of, verdict, where
+from scalegrad.lab.trade_off import curves_of, held_equal, verdict, where
 from scalegrad.report.comparison import Comparison, System
 from scalegrad.report.comparison.trade_off import trade_off
 
@@ -72,47 +72,42 @@ def test_between_two_points(curves):
     assert where([(20.0, 0.8), (20.0, 0.8)], 0.8, on=1) == 20.0
 
 
-def test_what_is_said(curves):
-    # UL comes to .4 half-way between (22, .6) and (28, .2), at 25; at perplexity 24 it is a third of the way: .4667.
-    (said,) = comparisons(curves, "SG γ=0.2")
-    assert "SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400 (MLE: 20.00 at .800)" in said
-    assert "Perplexity of the others at this Rep-1: unlikelihood 25.00, the decoding-time penalty 28.00." in said
-    assert "Their Rep-1 at this perplexity: unlikelihood .467, the decoding-time penalty .600 (" in said
-    assert comparisons(curves, "SG γ=0.9") == []
+def test_perplexity_at_the_repetition_of_each_gamma(curves):
+    """At .6 (SG: 21) unlikelihood has 22 and the penalty 24, two thirds of the way to 26; at .4 (SG: 24) 25 and 28."""
+    assert held_equal(curves) == [
+        "Perplexity beside ScaleGrad's at the Rep-1 of γ = 0.5, 0.2: the decoding-time penalty +14.3%, +16.7%; "
+        "unlikelihood +4.8%, +4.2%."
+    ]
+    further = row("SG γ=0.1", 40.0, 0.25, strength=0.1)
+    least = row("SG γ=0.05", 50.0, 0.1, strength=0.05)
+    (said,) = held_equal(Comparison([*curves.systems, further, least]))
+    assert "γ = 0.5, 0.2, 0.1, 0.05: the decoding-time penalty +14.3%, +16.7%, −22.5%, not reached; " in said
+    assert held_equal(curves, ("rep_128",)) == []
 
 
-def test_what_is_said_where_rows_are_missing(curves):
+def test_nothing_is_held_equal_where_rows_are_missing(curves):
     """MLE not scored yet, or not on texts: no other row stands in for it, and the curves begin later."""
     between = [
         row("UL α=1.0", 25.0, 0.4, family="ul", strength=1.0),
         row("MLE, decoded with γ=0.3", 29.0, 0.35, "decoded", "mle", 0.3),
     ]
-    (said,) = comparisons(Comparison([*curves.systems[1:], *between]), "SG γ=0.2")
-    assert said.startswith("SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400. Perplexity of the others")
-    assert "the decoding-time penalty 28.00" in said  # between (26, .5) and (29, .35): MLE is not needed
-    assert "at this perplexity: unlikelihood .467, the decoding-time penalty " in said
-    assert "penalty .600" not in said  # it lies between MLE and the first point, and MLE is not there
-    (said,) = comparisons(Comparison(curves.of_kind("trained")), "SG γ=0.2")
+    (said,) = held_equal(Comparison([*curves.systems[1:], *between]))
+    assert "penalty not reached, +16.7%; unlikelihood +4.8%, +4.2%." in said  # .6 lies before the penalty's first point
+    (said,) = held_equal(Comparison(curves.of_kind("trained")))
     assert "penalty" not in said  # MLE alone is no curve
-    (said,) = comparisons(Comparison(curves.systems[1:]), "SG γ=0.2")
     for unread in (System("MLE", {"ppl": 20.0}, family="mle"), row("MLE", 20.0, math.nan, family="mle")):
-        assert comparisons(Comparison([unread, *curves.systems[1:]]), "SG γ=0.2") == [said]
+        assert held_equal(Comparison([unread, *curves.systems[1:]])) == []  # two points are none
     assert [s.label for s in curves_of(Comparison(curves.systems[1:3])).scale_grad] == ["SG γ=0.5", "SG γ=0.2"]
     assert verdict(Comparison([System("SG γ=0.2", {"rep_1": 0.4}), *curves.systems[6:8]]), "SG γ=0.2") == ""
 
 
-def test_what_is_said_of_one_strength(curves):
-    """Its point, and nothing of what lies between it and MLE; nor does the same point under two names make a curve."""
+def test_one_strength_is_no_curve(curves):
+    """Nothing is said of what lies between it and MLE; nor does the same point under two names make a curve."""
     mle, sg, ul, penalty = (curves.systems[at] for at in (0, 2, 5, 7))
-    told = (
-        "SG γ=0.2 has a perplexity of 24.00 at a Rep-1 of .400 (MLE: 20.00 at .800; UL α=2.0: 28.00 at .200; MLE, "
-        "decoded with γ=0.2: 32.00 at .200)."
-    )
-    assert comparisons(Comparison([mle, sg, ul, penalty]), "SG γ=0.2") == [told]
-    assert verdict(Comparison([mle, sg, ul, penalty]), "SG γ=0.2") == ""
-    again = row("MLE, decoded with γ=1.0", 20.0, 0.8, "decoded", "mle", 1.0)
-    assert verdict(Comparison([mle, sg, penalty, again]), "SG γ=0.2") == ""
-    assert comparisons(Comparison([mle, sg]), "SG γ=0.2") == []
+    twice = replace(penalty, label="MLE, decoded with γ=0.20", strength=0.21)
+    for systems in ([mle, sg, ul, penalty], [mle, sg, penalty, twice], [mle, sg]):
+        assert held_equal(Comparison(systems)) == []
+        assert verdict(Comparison(systems), "SG γ=0.2") == ""
 
 
 def test_does_training_win(curves):

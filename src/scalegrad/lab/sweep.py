@@ -10,7 +10,7 @@ from typing import Any
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab.jobs import Job, Progress, Scoring, run_jobs
 from scalegrad.lab.recommendation import Recommendation, recommend
-from scalegrad.lab.trade_off import verdict
+from scalegrad.lab.trade_off import held_equal, verdict
 from scalegrad.report.comparison import Comparison, compare_runs, plots, write_page
 from scalegrad.report.comparison.sensitivity import sensitivity_plots
 from scalegrad.report.comparison.terminal import markdown
@@ -90,6 +90,7 @@ class Swept:
         found = [
             self.recommendation.sentence,
             *(verdict(self.comparison, self.recommendation.spoken_of, name) for name in ("rep_1", "rep_128")),
+            *held_equal(self.comparison, ("rep_1", "rep_3", "rep_128")),
         ]
         return [sentence for sentence in found if sentence]
 

@@ -9,6 +9,8 @@ from scalegrad.report.comparison import Comparison, System
 from scalegrad.report.comparison.columns import column, written
 from scalegrad.report.comparison.curve import Point, is_curve, point, where
 
+REPETITION = ("rep_1", "rep_2", "rep_3", "rep_16", "rep_32", "rep_128")
+
 
 class Curves(NamedTuple):
     """Each from MLE on, weakest first: ScaleGrad over γ, unlikelihood over α, MLE decoded under a falling γ."""
@@ -31,31 +33,38 @@ def curves_of(comparison: Comparison) -> Curves:
     return Curves(swept("trained", "sg", -1), swept("trained", "ul", 1), swept("decoded", "mle", -1))
 
 
-def comparisons(comparison: Comparison, reference: str, name: str = "rep_1") -> list[str]:
-    """At the repetition, and at the perplexity, of the model labelled `reference`: what each curve has there.
+def held_equal(comparison: Comparison, names: Sequence[str] = REPETITION) -> list[str]:
+    """How much higher the perplexity of the others is at the repetition that each γ reaches: a sentence a measure.
 
-    Of what has too few points for a curve, the points.
+    Nothing is said of what has too few points for a curve.
     """
-    curves, here, base = curves_of(comparison), _trained(comparison, reference, name), _base(comparison)
-    swept = {"unlikelihood": curves.unlikelihood, "the decoding-time penalty": curves.penalty}
-    others = {other: points for other, curve in swept.items() if is_curve(points := _points(curve, name))}
-    alone = [s for other, curve in swept.items() if other not in others for s in curve if s not in base]
-    if here is None or not (others or alone):
-        return []
-    title, rep, ppl = column(name).title, here.figures[name], here.figures["ppl"]
-    beside = "; ".join(
-        f"{s.label}: {written('ppl', found[0])} at {written(name, found[1])}"
-        for s in (*base, *alone)
-        if (found := point(s.figures, name))
-    )
-    text = f"{reference} has a perplexity of {written('ppl', ppl)} at a {title} of {written(name, rep)}"
-    text += f" ({beside})." if beside else "."
-    if others:
-        at_rep = ", ".join(f"{other} {_written('ppl', where(curve, rep, on=1))}" for other, curve in others.items())
-        at_ppl = ", ".join(f"{other} {_written(name, where(curve, ppl, on=0))}" for other, curve in others.items())
-        text += f" Perplexity of the others at this {title}: {at_rep}. Their {title} at this perplexity: {at_ppl}"
-        text += " (on straight lines between the points tried)."
-    return [text]
+    scale_grad, unlikelihood, penalty = curves_of(comparison)
+    said = []
+    for name in names:
+        reached = [(s.strength, at) for s in scale_grad if s.strength is not None and (at := point(s.figures, name))]
+        others = {"the decoding-time penalty": _points(penalty, name), "unlikelihood": _points(unlikelihood, name)}
+        told = [
+            f"{other} {', '.join(_beside(curve, at) for _, at in reached)}"
+            for other, curve in others.items()
+            if is_curve(curve)
+        ]
+        if reached and told:
+            gammas = ", ".join(f"{gamma:g}" for gamma, _ in reached)
+            said.append(
+                f"Perplexity beside ScaleGrad's at the {column(name).title} of γ = {gammas}: {'; '.join(told)}."
+            )
+    return said
+
+
+def _beside(curve: Sequence[Point], reached: Point) -> str:
+    """A curve's perplexity at a repetition, in percent of the perplexity that ScaleGrad has there.
+
+    >>> _beside([(20.0, 0.8), (26.0, 0.5), (32.0, 0.2)], reached=(25.0, 0.4)), _beside([(20.0, 0.8)], (25.0, 0.4))
+    ('+12.0%', 'not reached')
+    """
+    ppl, rep = reached
+    found = where(curve, rep, on=1)
+    return "not reached" if found is None else f"{100 * (found / ppl - 1):+.1f}%".replace("-", "−")
 
 
 def verdict(comparison: Comparison, reference: str, name: str = "rep_1") -> str:
@@ -115,7 +124,3 @@ def _base(comparison: Comparison) -> list[System]:
 
 def _points(curve: Sequence[System], name: str) -> list[Point]:
     return [found for system in curve if (found := point(system.figures, name))]
-
-
-def _written(name: str, value: float | None) -> str:
-    return "does not reach it" if value is None else written(name, value)

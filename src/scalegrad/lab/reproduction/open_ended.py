@@ -103,7 +103,8 @@ def wikitext(setup: Setup) -> Outcome:
         *_beyond(main, "Every point of the trade-off curves", _without(curves, lambda s: s.kind == "paper")),
     ]
     plots = [trade_off_plot(curves, (name,)) for name in ("rep_1", "rep_128")]
-    said = [in_order(main, MAIN), *(s for name in ("rep_1", "rep_128") for s in _said_of_curves(curves, name))]
+    verdicts = [trade_off.verdict(curves, _REFERENCE, name) for name in ("rep_1", "rep_128")]
+    said = [in_order(main, MAIN), *verdicts, *trade_off.held_equal(curves)]
     shown = [table for table in tables if table.comparison.of_kind("trained", "decoded")]
     return Outcome(shown, [plot for plot in plots if plot], [], made_of(runs, scale), [s for s in said if s])
 
@@ -300,7 +301,3 @@ def _timed(comparison: Comparison, runs: Sequence[Run], setup: Setup, scale: Sca
     )
     shown = any("train_seconds" in s.figures for s in rows)
     return replace(comparison, systems=rows, notes=[*comparison.notes, *([note] if shown else [])])
-
-
-def _said_of_curves(curves: Comparison, name: str) -> list[str]:
-    return [trade_off.verdict(curves, _REFERENCE, name), *trade_off.comparisons(curves, _REFERENCE, name)]
