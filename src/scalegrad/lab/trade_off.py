@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from scalegrad.report.comparison import Comparison, System
 from scalegrad.report.comparison.columns import column, written
-from scalegrad.report.comparison.curve import Point, is_curve, point, where
+from scalegrad.report.comparison.curve import Point, is_curve, point, swept, where
 
 REPETITION = ("rep_1", "rep_2", "rep_3", "rep_16", "rep_32", "rep_128")
 
@@ -22,15 +22,8 @@ class Curves(NamedTuple):
 
 def curves_of(comparison: Comparison) -> Curves:
     """The curves of a comparison, without MLE where it is not there; schedules of γ lie on none of them."""
-    base = _base(comparison)
-
-    def swept(kind: str, family: str, weakest_first: int) -> list[System]:
-        own = [
-            s for s in comparison.of_kind(kind) if s.family == family and s.strength is not None and "ppl" in s.figures
-        ]
-        return [*base, *sorted(own, key=lambda system: weakest_first * (system.strength or 0.0))]
-
-    return Curves(swept("trained", "sg", -1), swept("trained", "ul", 1), swept("decoded", "mle", -1))
+    scored = [system for system in comparison.of_kind("trained", "decoded") if "ppl" in system.figures]
+    return Curves(swept(scored, "trained", "sg"), swept(scored, "trained", "ul"), swept(scored, "decoded", "mle"))
 
 
 def held_equal(comparison: Comparison, names: Sequence[str] = REPETITION) -> list[str]:
@@ -72,7 +65,8 @@ def verdict(comparison: Comparison, reference: str, name: str = "rep_1") -> str:
 
     "" where the penalty has too few points for a curve: nothing is known between them.
     """
-    here = _trained(comparison, reference, name)
+    labelled = (system for system in comparison.of_kind("trained") if system.label == reference)
+    here = next((system for system in labelled if point(system.figures, name)), None)
     curve = _points(curves_of(comparison).penalty, name)
     if here is None or not is_curve(curve):
         return ""
@@ -107,19 +101,6 @@ _HOW = {1: "lower than", 0: "the same as", -1: "higher than"}
 
 def _sign(value: float, margin: float) -> int:
     return 0 if abs(value) <= margin else (1 if value > 0 else -1)
-
-
-def _trained(comparison: Comparison, label: str, name: str) -> System | None:
-    """The trained model of this label, where it has a perplexity and the figure `name`."""
-    labelled = (s for s in comparison.of_kind("trained") if s.label == label)
-    return next((s for s in labelled if point(s.figures, name)), None)
-
-
-def _base(comparison: Comparison) -> list[System]:
-    """MLE, from which every curve begins; none where it is not there."""
-    return [system for system in comparison.of_kind("trained") if system.family == "mle" and "ppl" in system.figures][
-        :1
-    ]
 
 
 def _points(curve: Sequence[System], name: str) -> list[Point]:

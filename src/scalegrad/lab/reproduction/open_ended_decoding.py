@@ -14,7 +14,7 @@ from scalegrad.report.comparison import Comparison, Plot, System, human_row, mer
 from scalegrad.report.comparison.colours import PALETTE
 from scalegrad.report.comparison.columns import written
 from scalegrad.report.comparison.evaluations import objective_label, read_objective
-from scalegrad.report.comparison.picture import SIZE
+from scalegrad.report.comparison.picture import SIZE, grid, legend
 from scalegrad.report.figure import new_figure, style_axes
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended.corpora import find_corpus
@@ -187,9 +187,8 @@ def _length_plot(comparison: Comparison, lengths: Sequence[int]) -> Plot:
             markersize=4, linewidth=1.8, label=system.label,
         )  # fmt: skip
     style_axes(axes, title="Repetition by length", x="tokens of the continuation", y="Rep-1")
-    axes.grid(axis="y", color=PALETTE["grid"], linewidth=0.7)
-    axes.set_axisbelow(True)
-    figure.legend(frameon=False, fontsize=8.5, labelcolor=PALETTE["ink"], loc="outside lower center", ncols=3)
+    grid(axes, "y")
+    legend(figure)
     return Plot("lengths", "Rep-1 of greedy continuations. Bars: deviation over seeds.", figure)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scalegrad._extras import need
 from scalegrad.report.comparison.colours import PALETTE, looks
 from scalegrad.report.comparison.columns import column
-from scalegrad.report.comparison.curve import is_curve, point
+from scalegrad.report.comparison.curve import is_curve, point, swept
 from scalegrad.report.comparison.picture import NAMED_POINTS, SIZE, Plot, grid, legend
 from scalegrad.report.comparison.systems import Comparison, System
 from scalegrad.report.figure import new_figure, style_axes
@@ -61,7 +61,7 @@ def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_12
     style_axes(axes, title=f"Perplexity against {column(name).title}", x="perplexity", y=column(name).title)
     grid(axes, "both")
     if many:
-        legend(figure)
+        legend(figure)  # takes its room before names are placed
     small = None
     if corner is None:
         axes.margins(0.16, 0.2)
@@ -108,19 +108,10 @@ def _draw(axes: Axes, shown: Sequence[System], name: str, *, many: bool) -> list
 
 
 def _curves(systems: Sequence[System], name: str) -> dict[tuple[str, str], list[System]]:
-    """By kind and objective: MLE and the strengths of the objective, or a model and its decodings, weakest first."""
-    found = {}
-    for kind, family in dict.fromkeys((system.kind, system.family) for system in systems):
-        by_gamma = family == "sg" or kind == "decoded"  # weakest first: γ falls from 1, α rises from 0
-        own = sorted(
-            (s for s in systems if (s.kind, s.family) == (kind, family) and s.strength is not None),
-            key=lambda system: -(system.strength or 1.0) if by_gamma else system.strength or 0.0,
-        )
-        start = [s for s in systems if s.kind == "trained" and s.family == ("mle" if kind == "trained" else family)][:1]
-        path = own if not start or start[0] in own else start + own
-        if own and is_curve([(s.figures["ppl"], s.figures[name]) for s in path]):
-            found[kind, family] = path
-    return found
+    """By kind and objective, where the strengths tried are enough for a curve."""
+    kinds = dict.fromkeys((system.kind, system.family) for system in systems if system.strength is not None)
+    paths = {kind: swept(systems, *kind) for kind in kinds}
+    return {k: path for k, path in paths.items() if is_curve([(s.figures["ppl"], s.figures[name]) for s in path])}
 
 
 def _short(system: System) -> str:
