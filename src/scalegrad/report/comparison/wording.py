@@ -65,7 +65,7 @@ def _perplexity(favourite: System, base: System) -> str:
     if "calibrated_ppl" in favourite.figures:
         calibrated = favourite.figures["calibrated_ppl"]
         how = "with the probabilities of tokens not said before multiplied by γ and all renormalised, as in training"
-        text += f". Its calibrated perplexity, {how}, is {written('ppl', calibrated)}"
+        text += f". Its calibrated perplexity, {how}, is {written('ppl', calibrated)}; it does not compare with MLE's"
     return text + "."
 
 
