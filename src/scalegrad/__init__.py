@@ -1,4 +1,4 @@
-"""ScaleGrad: train text generators that do not repeat themselves.
+"""ScaleGrad: train text generators that repeat themselves less.
 
 `ScaleGradLoss` and `UnlikelihoodLoss` are the losses as modules, `functional` has them as functions, `sets` says which
 tokens are discouraged and `gamma` how strongly.

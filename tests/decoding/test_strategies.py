@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
@@ -161,3 +163,36 @@ def test_greedy_length_normalisation_in_text_form():
     assert Greedy().processors(history) == []
     with pytest.raises(ValueError, match=r"greedy: gnmt must be 0 or more, not -1\.0"):
         Greedy(gnmt=-1.0)
+
+
+# ---- the order in which scores are changed ---------------------------------------------------------------------------
+
+DOCS = Path(__file__).parents[2] / "docs" / "decoding.md"
+EACH_ON = {"gamma": 0.5, "soft_block": 2, "repetition_penalty": 1.5, "block": 3}
+
+
+def settings_of(processor: object) -> tuple[object, ...]:
+    """The kind of a processor and its numbers: enough to tell the two kinds of blocking apart."""
+    return (type(processor), *(value for value in vars(processor).values() if isinstance(value, int | float)))
+
+
+def order_in_code() -> list[str]:
+    field_of = {settings_of(*Greedy(**{name: value}).processors(HISTORY)): name for name, value in EACH_ON.items()}
+    return [field_of[settings_of(processor)] for processor in Greedy(**EACH_ON).processors(HISTORY)]
+
+
+def order_in_docs(text: str) -> list[str]:
+    """The fields that change scores, as the table after "in this order" lists them."""
+    table = text.split("in this order:")[1].lstrip().split("\n\n")[0]
+    return [name for name in re.findall(r"^\| `(\w+)=", table, re.MULTILINE) if name in EACH_ON]
+
+
+def test_the_docs_list_processors_in_the_order_of_the_code() -> None:
+    assert len(order_in_code()) == len(EACH_ON)
+    assert order_in_docs(DOCS.read_text()) == order_in_code()
+
+
+def test_another_order_in_the_docs_is_noticed() -> None:
+    first, second, *_ = order_in_code()
+    swapped = f"in this order:\n\n| field | |\n|---|---|\n| `{second}=x` | a |\n| `{first}=x` | b |\n\nMore."
+    assert order_in_docs(swapped) == [second, first]

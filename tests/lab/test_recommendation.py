@@ -80,7 +80,8 @@ def test_staying_with_mle_and_training_beating_the_penalty_do_not_contradict_eac
     found = with_penalty(swept({0.8: (20.4, 0.31)}, mle=0.34), 0.8, 22.0, 0.25)
     assert recommend(found, 0.05).sentence.startswith("Stay with MLE: ")
     (twin,) = [sentence for sentence in sentences(found) if "merely decoded" in sentence]
-    assert twin.endswith(": training does better than the penalty; plain MLE is nearer to human text than both.")
+    assert "training is nearer to human text" in twin
+    assert twin.endswith("; plain MLE is nearer to human text than both.")
 
 
 def test_a_gamma_over_the_budget_is_named_before_it_is_spoken_of():
@@ -97,10 +98,10 @@ def test_a_gamma_over_the_budget_is_named_before_it_is_spoken_of():
 
 
 def test_a_gamma_to_take_and_a_penalty_that_does_better_do_not_contradict_each_other():
-    better = " MLE decoded with a penalty of γ=0.6 does better still, without training for it."
     penalised = with_penalty(swept(), 0.6, 20.0, 0.33)
-    assert recommend(penalised, 0.05).sentence == recommend(swept(), 0.05).sentence + better
-    assert any("the penalty alone does better than training" in sentence for sentence in sentences(penalised))
+    added = recommend(penalised, 0.05).sentence.removeprefix(recommend(swept(), 0.05).sentence)
+    assert "penalty of γ=0.6" in added
+    assert any("the penalty is nearer to human text" in sentence for sentence in sentences(penalised))
     assert recommend(with_penalty(swept(), 0.6, 22.0, 0.33), 0.05) == recommend(swept(), 0.05)  # each has its merit
     assert recommend(with_penalty(swept(), 0.6, 20.8, 0.45), 0.05) == recommend(swept(), 0.05)  # the same
 

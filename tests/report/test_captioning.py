@@ -68,6 +68,11 @@ def test_rows_of_the_tables():
     assert [(sample.prefix, sample.picture != "") for sample in found.baseline.samples] == [("a", True), ("b", False)]
 
 
+@pytest.mark.parametrize(("corpus", "said"), [("scenes", True), ("drawn scenes", True), ("Visual Genome", False)])
+def test_the_human_row_of_drawn_scenes_is_said_to_be_a_grammar(corpus, said):
+    assert any("grammar" in note for note in compare_captions(RUNS, corpus).notes) == said
+
+
 def test_sampling_against_blocking():
     found = compare_stochastic(RUNS, "scenes")
     assert [system.label for system in found.systems][:3] == ["MLE top_p=0.3", "MLE top_k=40", "MLE 3-block"]

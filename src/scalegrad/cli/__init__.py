@@ -50,7 +50,7 @@ def command() -> Any:
 def _app() -> Any:
     typer = need("typer", extra="cli")
     app = typer.Typer(
-        help="Train text generators that do not repeat themselves, decode them, and measure whether they do.\n\n"
+        help="Train text generators that repeat themselves less, decode them, and measure how much they do.\n\n"
         "Example: scalegrad demo --out demo",
         no_args_is_help=True,
         add_completion=False,

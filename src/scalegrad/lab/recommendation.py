@@ -62,7 +62,7 @@ def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
         return trials.none_taken(why, within)
     why = f"Take γ={chosen.strength:g}: {trials.reasons(chosen, len(within), budget)}"
     if penalty_alone_is_better(replace(comparison, chosen=chosen.label)):
-        why += f" MLE decoded with a penalty of γ={chosen.strength:g} does better still, without training for it."
+        why += f" MLE decoded with a penalty of γ={chosen.strength:g} is no worse in either, without training for it."
     return Recommendation(chosen.strength, why, chosen.label)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab.jobs import Job, Progress, Scoring, run_jobs
 from scalegrad.lab.recommendation import Recommendation, recommend
-from scalegrad.lab.trade_off import held_equal, verdict
+from scalegrad.lab.trade_off import beside_the_penalty, held_equal
 from scalegrad.report.comparison import Comparison, compare_runs, plots, write_page
 from scalegrad.report.comparison.sensitivity import sensitivity_plots
 from scalegrad.report.comparison.terminal import markdown
@@ -86,10 +86,13 @@ class Swept:
     recommendation: Recommendation
 
     def said(self) -> list[str]:
-        """Which γ to take, and whether training it beats the penalty while decoding, repetition or perplexity equal."""
+        """Which γ to take, and what the penalty while decoding gives at its repetition and at its perplexity."""
         found = [
             self.recommendation.sentence,
-            *(verdict(self.comparison, self.recommendation.spoken_of, name) for name in ("rep_1", "rep_128")),
+            *(
+                beside_the_penalty(self.comparison, self.recommendation.spoken_of, name)
+                for name in ("rep_1", "rep_128")
+            ),
             *held_equal(self.comparison, ("rep_1", "rep_3", "rep_128")),
         ]
         return [sentence for sentence in found if sentence]

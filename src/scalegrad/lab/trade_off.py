@@ -9,7 +9,13 @@ from scalegrad.report.comparison import Comparison, System
 from scalegrad.report.comparison.columns import column, written
 from scalegrad.report.comparison.curve import Point, is_curve, point, swept, where
 
+OF_TEXTS = ("rep_1", "rep_2", "rep_3")
 REPETITION = ("rep_1", "rep_2", "rep_3", "rep_16", "rep_32", "rep_128")
+
+TWO_LENGTHS = (
+    "Rep-n is of generated texts, perplexity of long chunks, where more counts as seen: at one length the penalty "
+    "costs less than these figures say."
+)
 
 
 class Curves(NamedTuple):
@@ -29,10 +35,10 @@ def curves_of(comparison: Comparison) -> Curves:
 def held_equal(comparison: Comparison, names: Sequence[str] = REPETITION) -> list[str]:
     """How much higher the perplexity of the others is at the repetition that each γ reaches: a sentence a measure.
 
-    Nothing is said of what has too few points for a curve.
+    Nothing is said of what has too few points for a curve. A last sentence says where two lengths are compared.
     """
     scale_grad, unlikelihood, penalty = curves_of(comparison)
-    said = []
+    said, of_texts = [], False
     for name in names:
         reached = [(s.strength, at) for s in scale_grad if s.strength is not None and (at := point(s.figures, name))]
         others = {"the decoding-time penalty": _points(penalty, name), "unlikelihood": _points(unlikelihood, name)}
@@ -46,7 +52,8 @@ def held_equal(comparison: Comparison, names: Sequence[str] = REPETITION) -> lis
             said.append(
                 f"Perplexity beside ScaleGrad's at the {column(name).title} of γ = {gammas}: {'; '.join(told)}."
             )
-    return said
+            of_texts = of_texts or name in OF_TEXTS
+    return [*said, TWO_LENGTHS] if of_texts else said
 
 
 def _beside(curve: Sequence[Point], reached: Point) -> str:
@@ -60,8 +67,8 @@ def _beside(curve: Sequence[Point], reached: Point) -> str:
     return "not reached" if found is None else f"{100 * (found / ppl - 1):+.1f}%".replace("-", "−")
 
 
-def verdict(comparison: Comparison, reference: str, name: str = "rep_1") -> str:
-    """Does training beat the decoding-time penalty at equal repetition, and at equal perplexity? One sentence.
+def beside_the_penalty(comparison: Comparison, reference: str, name: str = "rep_1") -> str:
+    """A trained model and the decoding-time penalty, at equal repetition and at equal perplexity. One sentence.
 
     "" where the penalty has too few points for a curve: nothing is known between them.
     """
@@ -72,35 +79,24 @@ def verdict(comparison: Comparison, reference: str, name: str = "rep_1") -> str:
         return ""
     rep, ppl, title = here.figures[name], here.figures["ppl"], column(name).title
     other_ppl, other_rep = where(curve, rep, on=1), where(curve, ppl, on=0)
-    said, signs = [], []
+    parts = []
     if other_ppl is not None:
-        signs.append(_sign(other_ppl - ppl, max(0.005 * ppl, here.deviations.get("ppl", 0.0))))
-        said.append(
-            f"at equal {title} ({written(name, rep)}) its perplexity, {written('ppl', ppl)}, is {_HOW[signs[-1]]} that "
-            f"of MLE decoded with the penalty, {written('ppl', other_ppl)}"
+        parts.append(
+            f"at equal {title} ({written(name, rep)}) {reference} has a perplexity of {written('ppl', ppl)}, "
+            f"the penalty {written('ppl', other_ppl)}"
         )
     if other_rep is not None:
-        signs.append(_sign(other_rep - rep, max(0.005, here.deviations.get(name, 0.0))))
-        said.append(
-            f"at equal perplexity ({written('ppl', ppl)}) its {title}, {written(name, rep)}, is {_HOW[signs[-1]]} the "
-            f"penalty's, {written(name, other_rep)}"
+        parts.append(
+            f"at equal perplexity ({written('ppl', ppl)}) {reference} has a {title} of {written(name, rep)}, "
+            f"the penalty {written(name, other_rep)}"
         )
-    if not said:
+    if not parts:
         ends = " to ".join(written(name, point[1]) for point in (curve[0], curve[-1]))
         return (
             f"{reference} and the penalty have no {title} and no perplexity in common: the penalty's {title} goes from "
             f"{ends}."
         )
-    answer = _ANSWERS[tuple(sorted({*signs} - {0}))]
-    return f"Does training with {reference} beat the decoding-time penalty? {answer}: {', and '.join(said)}."
-
-
-_ANSWERS = {(1,): "Yes", (-1,): "No", (): "Neither is better", (-1, 1): "It depends"}
-_HOW = {1: "lower than", 0: "the same as", -1: "higher than"}
-
-
-def _sign(value: float, margin: float) -> int:
-    return 0 if abs(value) <= margin else (1 if value > 0 else -1)
+    return f"Beside MLE decoded under a penalty: {'; '.join(parts)}."
 
 
 def _points(curve: Sequence[System], name: str) -> list[Point]:

@@ -24,8 +24,9 @@ def perplexity(nll: ArrayLike | torch.Tensor, num_items: int | None = None) -> f
 def calibrated_perplexity(sg_losses: ArrayLike | torch.Tensor, num_items: int | None = None) -> float:
     """exp of the mean ScaleGrad loss per token: the perplexity of p̃, the distribution that ScaleGrad fits to the data.
 
-    The loss is −log p̃(target) and p̃ sums to 1, so this is a true perplexity, fair to set beside the plain one of other
-    models. The plain perplexity of a ScaleGrad model is that of p, which is meant to undervalue what was already said.
+    The loss is −log p̃(target) and p̃ sums to 1, so this is a true perplexity. p̃ may weigh seen tokens up: compare it
+    with another model only where that one was fitted a boost on seen tokens, too. The plain perplexity of a ScaleGrad
+    model is that of p, which is meant to undervalue what was already said.
 
     >>> round(calibrated_perplexity([np.log(2), np.log(8)]), 12)
     4.0

@@ -17,7 +17,7 @@ VALID = Reader(of_paper(TABLES["wikitext-103 valid"]), NAMES)
 
 
 def two(a, b, da=0.0, db=0.0):
-    table = FigureTable({"MLE": Figures({"x": a}, {"x": da}), "SG γ=0.2": Figures({"x": b}, {"x": db})})
+    table = FigureTable({"MLE": Figures({"x": a}, {"x": da}, 3), "SG γ=0.2": Figures({"x": b}, {"x": db}, 3)})
     return Reader(table, NAMES)
 
 
@@ -51,17 +51,24 @@ def test_two_different_points_are_no_curve(mle, strengths):
         Reader(FigureTable(rows), NAMES).number("along(sg, ppl, ppl, 1.75)")
 
 
-@given(st.floats(-9, 9), st.floats(-9, 9), st.floats(0, 2), st.floats(0, 2))
-def test_a_difference_moves_as_independent_deviations_do(a, b, da, db):
+@given(st.floats(-9, 9), st.floats(-9, 9), st.floats(0.01, 2), st.floats(0.01, 2))
+def test_the_margin_of_a_difference_is_a_t_interval(a, b, da, db):
+    """Two rows of three seeds have 4 degrees of freedom: 95% lie within 2.78 standard errors."""
     value, spread = two(a, b, da, db).number_and_spread("mle.x - sg.x")
     assert value == pytest.approx(a - b)
-    assert spread == pytest.approx(math.hypot(da, db), abs=1e-9)
+    assert spread == pytest.approx(2.776 * math.hypot(da, db) / math.sqrt(3), rel=1e-3)
+
+
+def test_a_row_without_deviation_adds_no_degrees_of_freedom():
+    """Beside a fixed number three seeds have 2 degrees of freedom: 4.30 standard errors."""
+    _, spread = two(1.0, 2.0, 0.3).number_and_spread("mle.x - sg.x")
+    assert spread == pytest.approx(4.303 * 0.3 / math.sqrt(3), rel=1e-3)
 
 
 def test_a_quotient_moves_by_the_larger_side():
     """6 / 3 = 2; with 3 → 2 it is 3, with 3 → 4 it is 1.5: a change of 1; 6 ± .3 changes it by .1."""
-    _, spread = two(6.0, 3.0, 0.3, 1.0).number_and_spread("mle.x / sg.x")
-    assert spread == pytest.approx(math.hypot(1.0, 0.1))
+    _, spread = two(6.0, 3.0, 0.3 * math.sqrt(3), math.sqrt(3)).number_and_spread("mle.x / sg.x")
+    assert spread == pytest.approx(2.776 * math.hypot(1.0, 0.1), rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +76,11 @@ def test_a_quotient_moves_by_the_larger_side():
     [(1.0, 2.0, 0.9, True, False), (1.0, 2.0, 1.1, False, False), (3.0, 2.0, 0.9, False, True),
      (3.0, 2.0, 1.1, False, False), (2.0, 2.0, 0.0, False, True)],
 )  # fmt: skip
-def test_a_comparison_counts_beyond_the_deviation(a, b, spread, holds, turned):
-    (check,) = two(a, b, spread).checks("mle.x < sg.x")
+def test_a_comparison_counts_beyond_the_margin(a, b, spread, holds, turned):
+    deviation = spread * math.sqrt(3) / 4.303
+    (check,) = two(a, b, deviation).checks("mle.x < sg.x")
     assert (check.holds, check.reversed, check.left, check.right) == (holds, turned, a, b)
-    (mirrored,) = two(a, b, spread).checks("sg.x > mle.x")
+    (mirrored,) = two(a, b, deviation).checks("sg.x > mle.x")
     assert (mirrored.holds, mirrored.reversed) == (holds, turned)
 
 

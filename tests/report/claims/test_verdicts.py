@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from scalegrad.report.claims import Claim, Results, judge, page, read_claims, read_results
+from scalegrad.report.claims import Claim, Results, judge, page, read_claims, read_results, read_settings
 from scalegrad.report.claims.__main__ import main as write_page
 
 
-def results(*rows, name="wikitext", experiment=None, corpus="", scale="gpu"):
+def results(*rows, name="wikitext", experiment=None, corpus="", scale="gpu", seeds=3):
     """Results of rows (label, figures, deviations)."""
     kept = [
-        {"label": label, "kind": "trained", "figures": figures, "deviations": deviations, "runs": 3}
+        {"label": label, "kind": "trained", "figures": figures, "deviations": deviations, "runs": seeds}
         for label, figures, deviations in rows
     ]
     return {name: Results(name, experiment or name, [(corpus, kept)], scale)}
@@ -32,11 +32,11 @@ LESS = {"columns": ["rep_1", "rep_2"], "criteria": ["sg.* < mle.*"]}
 
 @pytest.mark.parametrize(
     ("sg", "word"),
-    [((0.4, 0.3), "holds"), ((0.4, 0.7), "holds in part"), ((0.4, 0.49), "holds in part"),
-     ((0.6, 0.7), "does not hold"), ((0.49, 0.7), "does not hold"), ((0.49, 0.51), "undecided")],
+    [((0.38, 0.3), "holds"), ((0.38, 0.7), "holds in part"), ((0.38, 0.4), "holds in part"),
+     ((0.62, 0.7), "does not hold"), ((0.4, 0.7), "does not hold"), ((0.4, 0.6), "undecided")],
 )  # fmt: skip
 def test_words(sg, word):
-    """MLE repeats .5 of each; a deviation of .05 on both rows makes .07 of a difference."""
+    """MLE repeats .5 of each; 3 seeds that deviate by .05 on both rows: 2.78 standard errors are .113."""
     found = results(*rows({"rep_1": 0.5, "rep_2": 0.5}, dict(zip(("rep_1", "rep_2"), sg, strict=True)), 0.05))
     verdict = judge(claim(**LESS), found)
     assert verdict.word == word
@@ -57,7 +57,7 @@ def test_a_stated_size_within_the_deviation_is_reached():
     more = claim(criteria=["sg.uniq_w > mle.uniq_w"], size="sg.uniq_w - mle.uniq_w", stated="5.5k")
     found = judge(more, results(*rows({"uniq_w": 1000}, {"uniq_w": 6300}, deviation=100.0))).run.finding
     assert (found.word, found.size) == ("holds", 5300)
-    assert found.spread == pytest.approx(100 * 2**0.5)
+    assert found.spread == pytest.approx(2.78 * 100 * (2 / 3) ** 0.5, rel=0.002)
 
 
 def test_a_number_alone_is_right_or_wrong():
@@ -90,16 +90,28 @@ def test_what_decides_comes_first_and_the_rest_is_looked_at():
     assert verdict.runs[2].finding.why == "no rep_2 in row SG γ=0.2"
 
 
-def test_a_table_of_the_corpus_or_each_there_is():
-    one, other = ("sg", 0.4), ("sg", 0.6)
+def two_corpora(*seeds):
+    """SG repeats less than MLE on IMDB, more on the Penn Treebank."""
     tables = [
         (corpus, [
-            {"label": "MLE", "kind": "trained", "figures": {"rep_1": 0.5}},
-            {"label": "SG γ=0.2", "kind": "trained", "figures": {"rep_1": value}},
+            {"label": "MLE", "kind": "trained", "figures": {"rep_1": 0.5}, "runs": runs},
+            {"label": "SG γ=0.2", "kind": "trained", "figures": {"rep_1": value}, "runs": runs},
         ])
-        for corpus, (_, value) in (("imdb", one), ("ptb test", other))
+        for corpus, value, runs in (("imdb", 0.4, seeds[0]), ("ptb test", 0.6, seeds[1]))
     ]  # fmt: skip
-    found = {"wikitext": Results("wikitext", "wikitext", tables, "gpu")}
+    return {"wikitext": Results("wikitext", "wikitext", tables, "gpu")}
+
+
+def test_a_corpus_with_several_seeds_is_looked_at_where_the_claim_s_own_has_one():
+    less = claim(criteria=["sg.rep_1 < mle.rep_1"], table="ptb test")
+    verdict = judge(less, two_corpora(3, 1))
+    assert [(run.corpus, run.finding.word) for run in verdict.runs] == [("ptb test", "undecided"), ("imdb", "holds")]
+    assert verdict.word == "holds"
+    assert [run.corpus for run in judge(less, two_corpora(1, 1)).runs] == ["ptb test"]
+
+
+def test_a_table_of_the_corpus_or_each_there_is():
+    found = two_corpora(3, 3)
     less = {"criteria": ["sg.rep_1 < mle.rep_1"]}
     of_corpus = judge(claim(**less, table="ptb test"), found)
     assert [(run.corpus, run.finding.word) for run in of_corpus.runs] == [("ptb test", "does not hold")]
@@ -108,6 +120,68 @@ def test_a_table_of_the_corpus_or_each_there_is():
         ("imdb", "holds"),
         ("ptb test", "does not hold"),
     ]
+
+
+@pytest.mark.parametrize(("sg", "word"), [(0.4, "one seed"), (0.6, "undecided")])
+def test_one_seed_is_no_verdict(sg, word):
+    """Nobody knows what another training would give, so the best word is "one seed", whichever way it comes out."""
+    verdict = judge(claim(criteria=["sg.rep_1 < mle.rep_1"]), results(*rows({"rep_1": 0.5}, {"rep_1": sg}), seeds=1))
+    assert verdict.word == word
+
+
+def test_one_row_with_one_seed_is_enough():
+    found = results(*rows({"rep_1": 0.5}, {"rep_1": 0.4}, deviation=0.001))
+    found["wikitext"].tables[0][1][0]["runs"] = 1
+    assert judge(claim(criteria=["sg.rep_1 < mle.rep_1"]), found).word == "one seed"
+
+
+def test_human_text_and_exact_results_have_no_seeds():
+    people = {"label": "Human", "kind": "human", "figures": {"rep_1": 0.3}, "runs": 1}
+    found = results(*rows({"rep_1": 0.5}, {"rep_1": 0.4}, deviation=0.001))
+    found["wikitext"].tables[0][1].append(people)
+    assert judge(claim(criteria=["human.rep_1 < sg.rep_1"]), found).word == "holds"
+    exact = {"set": Results("set", "wikitext", [("", [people | {"label": "MLE"}])])}
+    assert judge(claim(criteria=["mle.rep_1 < 0.4"]), exact).word == "holds"
+
+
+LOWER = {"criteria": ["sg.rep_1 < mle.rep_1"], "also": ["demo"]}
+
+
+def two_runs(first, second, seeds=(3, 3)):
+    """The same claim held against two results, in each of which MLE repeats .5."""
+    return results(*rows({"rep_1": 0.5}, {"rep_1": first}, 0.001), seeds=seeds[0]) | results(
+        *rows({"rep_1": 0.5}, {"rep_1": second}, 0.001), name="demo", seeds=seeds[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("sg", "word"), [((0.4, 0.4), "holds"), ((0.4, 0.6), "does not hold"), ((0.6, 0.4), "does not hold")]
+)
+def test_the_weakest_run_decides(sg, word):
+    """Whichever comes first: a claim holds where every run that can test it says so."""
+    assert judge(claim(**LOWER), two_runs(*sg)).word == word
+
+
+def test_runs_of_several_seeds_decide_over_runs_of_one():
+    verdict = judge(claim(**LOWER), two_runs(0.6, 0.4, seeds=(1, 3)))
+    assert (verdict.word, verdict.run.results.name, len(verdict.runs)) == ("holds", "demo", 2)
+
+
+def test_runs_of_one_seed_that_disagree_leave_it_undecided():
+    assert judge(claim(**LOWER), two_runs(0.4, 0.6, seeds=(1, 1))).word == "undecided"
+
+
+def test_without_its_premise_a_claim_does_not_hold():
+    """The point alone would hold."""
+    found = results(*rows({"ppl": 10.0, "rep_1": 0.5}, {"ppl": 11.0, "rep_1": 0.4}, 0.001))
+    point = {"criteria": ["sg.rep_1 < mle.rep_1"]}
+    assert judge(claim(**point, premise=["sg.ppl < 1.2 * mle.ppl"]), found).word == "holds"
+    assert judge(claim(**point, premise=["sg.ppl < 1.05 * mle.ppl"]), found).word == "does not hold"
+
+
+def test_results_that_cannot_test_a_claim_are_left_out():
+    verdict = judge(claim(**LOWER, without=["demo"]), two_runs(0.4, 0.6))
+    assert (verdict.word, [run.results.name for run in verdict.runs]) == ("holds", ["wikitext"])
 
 
 def test_the_smoke_scale_decides_nothing():
@@ -166,12 +240,15 @@ def test_files(tmp_path, capsys):
         "wikitext-big": ("wikitext", "gpu", 2, "wikitext-big.json"),
     }
     text = '[[claim]]\nid = "less"\nsays = "Less."\nwhere = "section 1"\nexperiment = "wikitext"\nalso = ["demo"]\n'
-    (tmp_path / "claims.toml").write_text(text + 'criteria = ["sg.rep_1 < mle.rep_1"]\n')
+    text += 'criteria = ["sg.rep_1 < mle.rep_1"]\n[setting.wikitext-big]\nmodel = "no: smaller"\ndata = "yes"\n'
+    (tmp_path / "claims.toml").write_text(text)
     write_page([str(tmp_path)])
     assert capsys.readouterr().out == f"{tmp_path / 'claims.md'}: 1 claim, 1 holds\n"
     made = (tmp_path / "claims.md").read_text()
     here = "holds ([wikitext-big](wikitext-big.json), c)<br>holds ([demo](demo.json), d)"
-    assert f"| [less](#less): Less. | section 1 | – | {here} | **holds** |" in made
+    assert f"| [less](#less): Less. | section 1 | – | {here} | model no, data yes | **holds** |" in made
+    assert "| [wikitext-big](wikitext-big.json) | no: smaller | yes |" in made
+    assert "| [demo](demo.json) | not stated | not stated |" in made
     assert "| holds | 1 |" in made
     assert "`scalegrad reproduce wikitext --scale gpu` | 2 | scale gpu, elsewhere, before |" in made
     assert "- [demo](demo.json), d: holds. `sg.rep_1 < mle.rep_1` (0.4 against 0.5)." in made
@@ -201,6 +278,12 @@ def test_a_file_with_a_mistake_is_refused(tmp_path, text, sentence, capsys):
     with pytest.raises(SystemExit, match="2"):
         write_page([str(tmp_path)])
     assert capsys.readouterr().err.startswith("scalegrad.report.claims: ")
+
+
+def test_a_setting_says_model_and_data(tmp_path):
+    (tmp_path / "claims.toml").write_text('[setting.wikitext]\nmodel = "no"\n')
+    with pytest.raises(ValueError, match="setting 'wikitext' must have model and data"):
+        read_settings(tmp_path / "claims.toml")
 
 
 def test_the_page_says_where_the_paper_differs_from_itself():

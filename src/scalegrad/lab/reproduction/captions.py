@@ -216,8 +216,8 @@ def _about_scale(setup: Setup, runs: Sequence[CaptionRun]) -> list[str]:
     sizes, _ = SCALES["large"]
     said = {
         "smoke": f"{SMOKE.steps(SMOKE_SIZES['train'])} steps on {SMOKE_SIZES['train']} drawn scenes.",
-        "gpu": f"{sizes['train']:,} drawn scenes in place of Visual Genome's photographs, and a smaller model: compare "
-        "the order and the gaps, not the values.",
+        "gpu": f"{sizes['train']:,} drawn scenes, whose paragraphs a grammar writes, in place of Visual Genome's "
+        "photographs, and a smaller model: compare the order and the gaps, not the values.",
         "paper": "The paper's corpus, hyper-parameters and β; what β means in greedy search the paper leaves open, and "
         "docs/decoding.md says what it means here.",
     }

@@ -103,8 +103,8 @@ def wikitext(setup: Setup) -> Outcome:
         *_beyond(main, "Every point of the trade-off curves", _without(curves, lambda s: s.kind == "paper")),
     ]
     plots = [trade_off_plot(curves, (name,)) for name in ("rep_1", "rep_128")]
-    verdicts = [trade_off.verdict(curves, _REFERENCE, name) for name in ("rep_1", "rep_128")]
-    said = [in_order(main, MAIN), *verdicts, *trade_off.held_equal(curves)]
+    beside = [trade_off.beside_the_penalty(curves, _REFERENCE, name) for name in ("rep_1", "rep_128")]
+    said = [in_order(main, MAIN), *beside, *trade_off.held_equal(curves)]
     shown = [table for table in tables if table.comparison.of_kind("trained", "decoded")]
     return Outcome(shown, [plot for plot in plots if plot], [], made_of(runs, scale), [s for s in said if s])
 

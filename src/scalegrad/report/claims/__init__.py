@@ -8,9 +8,21 @@ reads claims.toml and the results in that folder and writes claims.md beside the
     python -m scalegrad.report.claims reproduction/gpu --claims docs/results/claims.toml
 """
 
-from scalegrad.report.claims.claim import Claim, read_claims
+from scalegrad.report.claims.claim import Claim, Setting, read_claims, read_settings
 from scalegrad.report.claims.page import page
 from scalegrad.report.claims.stored import Results, illustrations, read_results
 from scalegrad.report.claims.verdicts import Verdict, judge, judge_all
 
-__all__ = ["Claim", "Results", "Verdict", "illustrations", "judge", "judge_all", "page", "read_claims", "read_results"]
+__all__ = [
+    "Claim",
+    "Results",
+    "Setting",
+    "Verdict",
+    "illustrations",
+    "judge",
+    "judge_all",
+    "page",
+    "read_claims",
+    "read_results",
+    "read_settings",
+]

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from scalegrad._counts import counted
-from scalegrad.report.claims import illustrations, judge_all, page, read_claims, read_results
+from scalegrad.report.claims import illustrations, judge_all, page, read_claims, read_results, read_settings
 from scalegrad.runs.atomic import write_text
 
 
@@ -24,7 +24,8 @@ def main(argv: list[str] | None = None) -> None:
     try:
         results = read_results(folder) | illustrations()
         verdicts = judge_all(read_claims(claims), results)
-        write_text(folder / "claims.md", page(verdicts, Path(os.path.relpath(claims, folder)).as_posix()))
+        link = Path(os.path.relpath(claims, folder)).as_posix()
+        write_text(folder / "claims.md", page(verdicts, read_settings(claims), link))
     except (ValueError, OSError) as mistake:
         print(f"scalegrad.report.claims: {mistake}", file=sys.stderr)
         sys.exit(2)

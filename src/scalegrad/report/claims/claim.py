@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scalegrad.report.claims.criteria import Reader
 from scalegrad.report.claims.table import Absent, FigureTable
@@ -54,10 +54,11 @@ class Claim:
     """One claim: in our words, where the paper makes it, and what decides it.
 
     `criteria` are expressions (`scalegrad.report.claims.criteria`) over the rows that `rows` names; a `*` in one stands
-    for each of `columns`. `size` is the number that the paper states as `stated`. `table` is the paper's own table of
+    for each of `columns`. `premise` are comparisons without which the claim does not hold, whatever its criteria give.
+    `size` is the number that the paper states as `stated`. `table` is the paper's own table of
     these figures (a key of `scalegrad.report.paper.TABLES`), where it prints one. `experiment` is what `scalegrad
-    reproduce` calls it: its stored results decide, and those of `also` are looked at after them. `not_tested` says
-    why there are no results that could.
+    reproduce` calls it; its stored results and those of `also` decide, but for the files in `without`, which cannot
+    test it. `not_tested` says why there are no results that could.
     """
 
     id: str
@@ -65,12 +66,14 @@ class Claim:
     where: str
     experiment: str
     criteria: Sequence[str] = ()
+    premise: Sequence[str] = ()
     columns: Sequence[str] = ()
     rows: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     size: str = ""
     stated: str = ""
     table: str = ""
     also: Sequence[str] = ()
+    without: Sequence[str] = ()
     note: str = ""
     not_tested: str = ""
 
@@ -110,13 +113,33 @@ def _first(table: FigureTable, labels: str | Sequence[str]) -> str:
     return labels[0]
 
 
-def read_claims(path: str | Path) -> list[Claim]:
-    """The claims of a TOML file, in its order."""
-    text = Path(path).read_text(encoding="utf-8")
+class Setting(NamedTuple):
+    """How the model and the data of stored results differ from the paper's, in words."""
+
+    model: str
+    data: str
+
+
+def read_settings(path: str | Path) -> dict[str, Setting]:
+    """The settings in a TOML file of claims, by the name of the results."""
+    settings = {}
+    for name, words in _read_toml(path).get("setting", {}).items():
+        if set(words) != set(Setting._fields):
+            raise ValueError(f"{path}: setting {name!r} must have {' and '.join(Setting._fields)}, not {words!r}")
+        settings[name] = Setting(**words)
+    return settings
+
+
+def _read_toml(path: str | Path) -> dict[str, Any]:
     try:
-        found = tomllib.loads(text).get("claim", [])
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as mistake:
         raise ValueError(f"{path}: {mistake}") from None
+
+
+def read_claims(path: str | Path) -> list[Claim]:
+    """The claims of a TOML file, in its order."""
+    found = _read_toml(path).get("claim", [])
     known = {item.name for item in fields(Claim)}
     claims = []
     for given in found:

@@ -1,4 +1,4 @@
-"""Small expressions over a table's figures, such as `sg.ppl < ul.ppl`: read, computed, held against the deviations.
+"""Small expressions over a table's figures, such as `sg.ppl < ul.ppl`: read, computed, held against their margin.
 
 A row is named by its short name (`sg`, `mle`, …), a figure by row and column (`sg.rep_1`). There are numbers, + − * /,
 the functions of `FUNCTIONS`, and comparisons with < and >, also chained. Nothing else is read, let alone run.
@@ -23,26 +23,30 @@ OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
     ast.Div: operator.truediv,
 }
 FUNCTIONS = ("abs", "min", "max", "deviation", "along")
+# Student's t of 95%, both sides, for 1, 2, 3, … degrees of freedom; the last serves all above.
+T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+NORMAL_95 = 1.960
 
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison: what it says, both sides, and by how much of a deviation over seeds they may move."""
+    """One comparison: what it says, both sides, and half the width of the 95% interval of their difference."""
 
     text: str
     left: float
     right: float
     sign: int  # +1 where the claim is left > right
     spread: float
+    seeds: int = 0  # the fewest behind a figure in it; 0 where none has seeds
 
     @property
     def holds(self) -> bool:
-        """Is the difference as claimed, and larger than the deviations?"""
+        """Is the difference as claimed, and larger than the margin?"""
         return self.sign * (self.left - self.right) > self.spread
 
     @property
     def reversed(self) -> bool:
-        """Is the difference the other way round, or nothing, beyond the deviations?"""
+        """Is the difference the other way round, or nothing, beyond the margin?"""
         return self.sign * (self.left - self.right) <= -self.spread
 
 
@@ -52,6 +56,7 @@ class Reader:
     def __init__(self, table: FigureTable, names: Mapping[str, str]) -> None:
         self.table, self.names = table, names
         self._used: dict[tuple[str, str], float] = {}  # figures looked at, and how far each is moved
+        self.seeds = 0  # the fewest behind a figure of the last expression
 
     def number(self, text: str) -> float:
         """An expression's value.
@@ -64,9 +69,10 @@ class Reader:
         return self._value(_parse(text))
 
     def number_and_spread(self, text: str) -> tuple[float, float]:
-        """An expression's value and its deviation over seeds, from those of the figures in it.
+        """An expression's value and half the width of its 95% interval, from the deviations of the figures in it.
 
-        Each figure is moved by its deviation alone, and what that changes adds up as independent changes do.
+        Each figure is moved by its standard error alone, and what that changes adds up as independent changes do. The
+        degrees of freedom are the seeds of the rows that matter, less one for each row.
         """
         return self._with_spread(lambda: self.number(text))
 
@@ -92,25 +98,31 @@ class Reader:
     def _check(self, left: ast.expr, right: ast.expr, sign: int) -> Check:
         _, spread = self._with_spread(lambda: self._value(left) - self._value(right))
         text = f"{ast.unparse(left)} {'>' if sign > 0 else '<'} {ast.unparse(right)}"
-        return Check(text, self._value(left), self._value(right), sign, spread)
+        return Check(text, self._value(left), self._value(right), sign, spread, self.seeds)
 
     def _with_spread(self, compute: Callable[[], float]) -> tuple[float, float]:
         self._used = {}
         value = compute()
-        square = 0.0
+        rows = {label: self.table.row(label) for label, _ in self._used}
+        self.seeds = min((row.runs for row in rows.values() if row.runs), default=0)
+        square, freedom = 0.0, {}
         for label, column in list(self._used):
-            deviation = self.table.row(label).deviations.get(column, 0.0)
+            error = rows[label].deviations.get(column, 0.0) / math.sqrt(max(rows[label].runs, 1))
             changes = []
-            for direction in (deviation, -deviation):
+            for direction in (error, -error):
                 self._used[label, column] = direction
                 try:
                     changes.append(abs(compute() - value))
                 except Absent:  # moved off the end of a curve: the other direction counts
                     continue
             self._used[label, column] = 0.0
-            square += max(changes, default=0.0) ** 2
+            change = max(changes, default=0.0)
+            square += change**2
+            if change and rows[label].runs > 1:
+                freedom[label] = rows[label].runs - 1
         self._used = {}
-        return value, math.sqrt(square)
+        degrees = sum(freedom.values())
+        return value, math.sqrt(square) * (T_95[min(degrees, len(T_95)) - 1] if degrees else NORMAL_95)
 
     def _value(self, node: ast.expr) -> float:
         match node:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from scalegrad.report.claims.claim import Claim, Stated
+from scalegrad.report.claims.claim import Claim, Setting, Stated
 from scalegrad.report.claims.criteria import Check
 from scalegrad.report.claims.stored import Results
 from scalegrad.report.claims.verdicts import HOLDS, IN_PART, NOT_TESTED, WORDS, Finding, Run, Verdict, agrees
@@ -15,25 +15,34 @@ HEAD = """# The paper's claims, one by one
 Made by `{command}` from [claims.toml]({claims}), which has each claim and the comparisons that decide
 it, and from the results stored beside it. Do not edit: change the file or the results and run the command again.
 
-"Here" a difference counts where it is larger than the two rows' deviations over seeds together; of a row with one seed,
-over texts, where it has an interval for them, and else any difference counts. "Its own tables" holds the claim against
-the figures that the paper prints; a stated number agrees with them where it is off by no more than one unit of its last
-digit.
+"Here" a difference counts where it is larger than a margin: half the width of its 95% t-interval over seeds. Two rows
+of three seeds have 4 degrees of freedom, so the margin is 2.78 standard errors, or 1.6 times the two deviations
+together. By chance one comparison in twenty passes it, and there are hundreds on this page. One training has no margin
+and decides nothing. Runs with several seeds decide before runs with one, and of several runs the weakest decides.
+
+"Its own tables" holds the claim against the figures that the paper prints; a stated number agrees with them where it is
+off by no more than one unit of its last digit.
 """
 
 
-def page(verdicts: Sequence[Verdict], claims: str = "claims.toml") -> str:
+NOT_STATED = Setting("not stated", "not stated")
+
+
+def page(
+    verdicts: Sequence[Verdict], settings: Mapping[str, Setting] | None = None, claims: str = "claims.toml"
+) -> str:
     """The page: how many claims hold, the results looked at, a table of verdicts, and every comparison.
 
-    `claims` is where their file lies, from the page.
+    `settings` say how results, by name, differ from the paper's. `claims` is the path from the page to the claims.
     """
+    settings = settings or {}
     parts = [
         HEAD.format(command=COMMAND, claims=claims),
         _counts(verdicts),
         "## Where the paper's text and its own tables differ\n\n" + _differences(verdicts),
         "## Verdicts",
-        *(_table(experiment, verdicts) for experiment in dict.fromkeys(v.claim.experiment for v in verdicts)),
-        "## Results behind them\n\n" + _sources(verdicts),
+        *(_table(experiment, verdicts, settings) for experiment in dict.fromkeys(v.claim.experiment for v in verdicts)),
+        "## Results behind them\n\n" + _sources(verdicts, settings),
         "## Every comparison",
         *(_details(verdict) for verdict in verdicts),
     ]
@@ -47,10 +56,12 @@ def _counts(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def _sources(verdicts: Sequence[Verdict]) -> str:
+def _sources(verdicts: Sequence[Verdict], settings: Mapping[str, Setting]) -> str:
     used = {run.results.name: run.results for verdict in verdicts for run in verdict.runs}
-    lines = ["| results | command | seeds | made |", "|---|---|---:|---|"]
-    lines += [f"| {_linked(one)} | {_command(one)} | {one.seeds} | {_made(one)} |" for one in used.values()]
+    lines = ["| results | the paper's model? | its data? | command | seeds | made |", "|---|---|---|---|---:|---|"]
+    for one in used.values():
+        model, data = map(_cell, settings.get(one.name, NOT_STATED))
+        lines.append(f"| {_linked(one)} | {model} | {data} | {_command(one)} | {one.seeds} | {_made(one)} |")
     return "\n".join(lines)
 
 
@@ -73,9 +84,10 @@ def _made(one: Results) -> str:
     return _cell(", ".join(part for part in told if part)) or "see the file"
 
 
-def _table(experiment: str, verdicts: Sequence[Verdict]) -> str:
+def _table(experiment: str, verdicts: Sequence[Verdict], settings: Mapping[str, Setting]) -> str:
     lines = [f"### `scalegrad reproduce {experiment}`", ""]
-    lines += ["| claim | in the paper | its own tables | here | verdict |", "|---|---|---|---|---|"]
+    lines += ["| claim | in the paper | its own tables | here | model and data as in the paper? | verdict |"]
+    lines += ["|---|---|---|---|---|---|"]
     for verdict in verdicts:
         claim = verdict.claim
         if claim.experiment != experiment:
@@ -86,10 +98,19 @@ def _table(experiment: str, verdicts: Sequence[Verdict]) -> str:
             claim.where,
             _printed(verdict),
             "<br>".join(here) or verdict.why,
+            _as_in_the_paper(verdict, settings),
             f"**{verdict.word}**",
         ]
         lines.append("| " + " | ".join(map(_cell, cells)) + " |")
     return "\n".join(lines)
+
+
+def _as_in_the_paper(verdict: Verdict, settings: Mapping[str, Setting]) -> str:
+    """The first words of the setting behind a verdict; the rest stands once, with the results."""
+    if verdict.run is None:
+        return "–"
+    setting = settings.get(verdict.run.results.name, NOT_STATED)
+    return ", ".join(f"{name} {words.partition(':')[0]}" for name, words in setting._asdict().items())
 
 
 def _source(claim: Claim, run: Run) -> str:
@@ -139,6 +160,7 @@ def _details(verdict: Verdict) -> str:
         lines.append(f"Stated: {claim.stated}, computed as `{claim.size}`.")
     lines += [claim.note] if claim.note else []
     lines += ["", f"- criteria: {', '.join(f'`{text}`' for text in claim.criteria)}{rows}"] if claim.criteria else [""]
+    lines += [f"- premise: {', '.join(f'`{text}`' for text in claim.premise)}"] if claim.premise else []
     if verdict.printed is not None:
         lines.append(f"- its own tables: {_told(claim, verdict.printed)}")
     lines += [f"- {_source(claim, run)}: {_told(claim, run.finding)}" for run in verdict.runs]

@@ -120,4 +120,4 @@ def _novel_set() -> Results:
 
 
 def _row(label: str, figures: Mapping[str, float]) -> dict[str, Any]:
-    return {"label": label, "kind": "trained", "figures": dict(figures)}
+    return {"label": label, "kind": "trained", "runs": 0, "figures": dict(figures)}

@@ -12,6 +12,8 @@ from scalegrad.report.comparison.evaluations import read_objective
 from scalegrad.report.comparison.sensitivity import REP_L, mean_rep_l
 from scalegrad.report.paper import PaperTable
 
+PAPER_SEEDS = 3  # behind the deviations that the paper prints
+
 
 class Absent(ValueError):
     """A figure that a criterion needs is not there."""
@@ -19,7 +21,10 @@ class Absent(ValueError):
 
 @dataclass(frozen=True)
 class Figures:
-    """One row: its figures, their deviations over `runs` seeds, and its place on the curve of an objective."""
+    """One row: its figures, their deviations over `runs` seeds, and its place on the curve of an objective.
+
+    `runs` is 0 where seeds play no part: human text, exact results, figures the paper prints without a deviation.
+    """
 
     values: Mapping[str, float]
     deviations: Mapping[str, float] = field(default_factory=dict)
@@ -105,7 +110,8 @@ def of_paper(table: PaperTable) -> FigureTable:
     for label, figures in table.rows.items():
         family, strength = read_objective(label)
         chosen = strength is not None and of_family[family] == 1
-        rows[label] = Figures(figures, table.deviations.get(label, {}), 1, family, strength, chosen)
+        deviations = table.deviations.get(label, {})
+        rows[label] = Figures(figures, deviations, PAPER_SEEDS if deviations else 0, family, strength, chosen)
     return FigureTable(rows)
 
 
@@ -120,7 +126,7 @@ def of_rows(rows: Sequence[Mapping[str, Any]]) -> FigureTable:
         kept[row["label"]] = Figures(
             {name: value for name, value in row["figures"].items() if value is not None},
             _deviations(row),
-            row.get("runs", 1),
+            0 if row["kind"] == "human" else row.get("runs", 1),
             row.get("family", "") if trained else "",
             strength,
             row.get("chosen", False),

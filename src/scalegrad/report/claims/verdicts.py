@@ -15,15 +15,17 @@ from scalegrad.report.paper import TABLES
 HOLDS = "holds"
 BY_LESS = "holds, by less"
 IN_PART = "holds in part"
+ONE_SEED = "one seed"
 UNDECIDED = "undecided"
 FAILS = "does not hold"
 NOT_TESTED = "not tested"
-WORDS = {
-    HOLDS: "every comparison of the claim comes out as the paper says, by more than the deviation over seeds",
-    BY_LESS: "as the paper says, but the difference is smaller than the one it states",
-    IN_PART: "some of its comparisons come out as the paper says, others not",
-    UNDECIDED: "no difference larger than the deviation over seeds, either way",
-    FAILS: "none of its comparisons comes out as the paper says",
+WORDS = {  # from the strongest to the weakest
+    HOLDS: "every comparison of the claim comes out as the paper says, by more than the margin",
+    BY_LESS: "so it does, but the difference is smaller than the one the paper states",
+    IN_PART: "some comparisons come out as the paper says by more than the margin, others do not",
+    ONE_SEED: "every comparison comes out as the paper says, in one training; another might differ",
+    UNDECIDED: "no difference larger than the margin, either way; or one training, which does not come out so",
+    FAILS: "no comparison comes out as the paper says and one comes out the other way, or the claim's premise fails",
     NOT_TESTED: "with the reason",
 }
 
@@ -43,6 +45,11 @@ class Finding:
         """Was there something to compare?"""
         return self.word != NOT_TESTED
 
+    @property
+    def one_seed(self) -> bool:
+        """Does a comparison rest on a single training?"""
+        return any(check.seeds == 1 for check in self.checks)
+
 
 class Run(NamedTuple):
     """A table of stored results, and what it gives for a claim."""
@@ -54,7 +61,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what the paper's own table gives for it, and what stored results give, the deciding ones first."""
+    """A claim, what the paper's own table gives for it, and what each of the stored results gives."""
 
     claim: Claim
     printed: Finding | None  # None: the paper prints no table of these figures
@@ -62,8 +69,10 @@ class Verdict:
 
     @property
     def run(self) -> Run | None:
-        """The run behind the verdict: the first that could be tested."""
-        return next((run for run in self.runs if run.finding.tested), None)
+        """The run behind the verdict: of those with several seeds, or else of those with one, the weakest."""
+        tested = [run for run in self.runs if run.finding.tested]
+        deciding = [run for run in tested if not run.finding.one_seed] or tested
+        return max(deciding, key=lambda run: list(WORDS).index(run.finding.word), default=None)
 
     @property
     def word(self) -> str:
@@ -96,32 +105,45 @@ def looked_at(claim: Claim, results: Mapping[str, Results]) -> list[Results]:
         one
         for experiment in (claim.experiment, *claim.also)
         for one in sorted(results.values(), key=lambda one: (one.name != experiment, one.name))
-        if one.experiment == experiment
+        if one.experiment == experiment and one.name not in claim.without
     ]
 
 
 def _runs(claim: Claim, results: Results) -> list[Run]:
-    """One for each table that has what the claim needs, of its corpus or else of any; or one that says what lacks."""
+    """One for each table that has what the claim needs, of its corpus or else of any; or one that says what lacks.
+
+    Where the table of its corpus has one seed, tables of other corpora with several are looked at too.
+    """
     if results.scale == "smoke":
         return [Run(results, "", Finding(NOT_TESTED, why="the smoke scale shows that it runs, not what is true"))]
     found = [Run(results, corpus, find(claim, table)) for corpus, table in results.of_corpus().items()]
     tested = [run for run in found if run.finding.tested]
-    return [run for run in tested if run.corpus == claim.table] or tested or found[:1]
+    of_corpus = [run for run in tested if run.corpus == claim.table]
+    if of_corpus and all(run.finding.one_seed for run in of_corpus):
+        return of_corpus + [run for run in tested if not run.finding.one_seed]
+    return of_corpus or tested or found[:1]
 
 
 def find(claim: Claim, table: FigureTable) -> Finding:
     """A claim held against one table."""
     reader = claim.reader(table)
     try:
+        premise = [check for text in claim.premise for check in reader.checks(text)]
         checks = [check for text in claim.expressions for check in reader.checks(text)]
         size, spread = reader.number_and_spread(claim.size) if claim.size else (None, 0.0)
     except Absent as missing:
         return Finding(NOT_TESTED, why=str(missing))
-    return Finding(_word(checks, claim, size, spread), checks, size, spread)
+    word = _word(checks, claim, size, spread)
+    if not all(check.holds for check in premise):
+        decided = any(check.reversed and check.seeds != 1 for check in premise)
+        word = FAILS if decided else UNDECIDED
+    return Finding(word, [*premise, *checks], size, spread)
 
 
 def _word(checks: Sequence[Check], claim: Claim, size: float | None, spread: float) -> str:
     right = sum(check.holds for check in checks)
+    if any(check.seeds == 1 for check in checks):
+        return ONE_SEED if right == len(checks) else UNDECIDED
     if right < len(checks):
         if right:
             return IN_PART

@@ -30,7 +30,7 @@ COLUMNS: dict[str, Column] = {
         "calibrated ppl",
         "perplexity with the probabilities of tokens not said before times γ and all renormalised, as in training",
         "number",
-        "low",
+        "",  # MLE has had no such freedom, so its row does not compare
     ),
     "uniq": Column("uniq", "distinct tokens among the predictions", "count", "human"),
     "rep_16": Column("Rep/16", _REP_L.format(16), "share", "human"),

@@ -65,12 +65,12 @@ def _perplexity(favourite: System, base: System) -> str:
     if "calibrated_ppl" in favourite.figures:
         calibrated = favourite.figures["calibrated_ppl"]
         how = "with the probabilities of tokens not said before multiplied by γ and all renormalised, as in training"
-        text += f". Its calibrated perplexity, {how}, is {written('ppl', calibrated)}"
+        text += f". Its calibrated perplexity, {how}, is {written('ppl', calibrated)}; it does not compare with MLE's"
     return text + "."
 
 
 def penalty_alone_is_better(comparison: Comparison) -> bool:
-    """Does the baseline decoded with the favourite's γ do better than the favourite, as the sentences judge it?"""
+    """Is the baseline decoded with the favourite's γ no worse than it in Rep-1 and in perplexity, and better in one?"""
     twin, favourite = comparison.twin, comparison.favourite
     if twin is None or favourite is None or "rep_1" not in twin.figures or "rep_1" not in favourite.figures:
         return False
@@ -95,17 +95,17 @@ def _twin(comparison: Comparison) -> str:
 
 
 def _verdict(favourite: System, twin: System, human: System | None) -> str:
-    """Does training beat the penalty? Nearer to human Rep-1 (lower, without human text) and lower perplexity decide."""
+    """Which is nearer to human Rep-1 (lower, without human text), and which has the lower perplexity."""
     text, perplexity = _gains(favourite, twin, human)
     if perplexity is None:
         words = {1: "further from human text than the trained model", 0: "as near to human text as the trained model"}
         return words.get(text, "nearer to human text than the trained model")
     if text == perplexity == 0:
-        return "training and the penalty come to the same"
-    if text >= 0 and perplexity >= 0:
-        return "training does better than the penalty"
-    if _penalty_wins(text, perplexity):
-        return "the penalty alone does better than training"
+        return "neither is nearer to human text or lower in perplexity"
+    if text * perplexity >= 0:
+        which = "training" if text + perplexity > 0 else "the penalty"
+        near, price = "nearer" if text else "as near", "lower" if perplexity else "no higher"
+        return f"{which} is {near} to human text, and its perplexity is {price}"
     if text > 0:
         return "training comes nearer to human text, the penalty keeps the lower perplexity"
     return "the penalty comes nearer to human text, training keeps the lower perplexity"
