@@ -89,8 +89,8 @@ class Swept:
         """Which γ to take, and whether training it beats the penalty while decoding, repetition or perplexity equal."""
         found = [
             self.recommendation.sentence,
-            *(verdict(self.comparison, self.recommendation.spoken_of, name) for name in ("rep_1", "rep_128")),
-            *held_equal(self.comparison, ("rep_1", "rep_3", "rep_128")),
+            *(verdict(self.comparison, self.recommendation.spoken_of, name) for name in ("rep_1", "rep_window_128")),
+            *held_equal(self.comparison, ("rep_1", "rep_3", "rep_window_128")),
         ]
         return [sentence for sentence in found if sentence]
 

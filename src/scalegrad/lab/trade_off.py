@@ -9,7 +9,7 @@ from scalegrad.report.comparison import Comparison, System
 from scalegrad.report.comparison.columns import column, written
 from scalegrad.report.comparison.curve import Point, is_curve, point, swept, where
 
-REPETITION = ("rep_1", "rep_2", "rep_3", "rep_16", "rep_32", "rep_128")
+REPETITION = ("rep_1", "rep_2", "rep_3", "rep_window_16", "rep_window_32", "rep_window_128")
 
 
 class Curves(NamedTuple):
