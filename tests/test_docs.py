@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 ROOT = Path(__file__).parent.parent
@@ -187,6 +188,19 @@ def test_figures_of_tables_stay_whole_and_lines_break_between_them(hooks):
 
 
 # ---- code and commands -----------------------------------------------------------------------------------------------
+
+
+def test_quick_start_logs_the_perplexity_of_the_targets_that_count():
+    """Its loop, with the labels of a prompt masked: what it calls `perplexity` is exp of the mean over the others."""
+    code = next(code for language, code in FENCE.findall((DOCS / "quick-start.md").read_text()) if language == "python")
+    masked = code.replace("loss_function(logits, ids[:, 1:])", "loss_function(logits, labels)")
+    masked = masked.replace("logits = ", "labels = ids[:, 1:].clone()\nlabels[:, :40] = -100\nlogits = ")
+    space = {}
+    exec(compile(masked, "quick-start.md", "exec", dont_inherit=True), space)
+    logits, labels = space["logits"].detach(), space["labels"]
+    expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).exp()
+    assert labels[:, 0].tolist() == [-100] * 8
+    assert float(space["perplexity"]) == pytest.approx(float(expected), rel=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument:UserWarning")  # Trainer's default, without a GPU

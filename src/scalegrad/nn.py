@@ -60,7 +60,7 @@ class _TokenLoss(nn.Module):
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        default = Options.of({})
+        default = Options.of({}, type(self))
         chosen = ((f.name, getattr(self.options, f.name)) for f in fields(Options))
         told = [f"{name}={value!r}" for name, value in chosen if value != getattr(default, name)]
         return ", ".join([self._strength(), *told])
@@ -76,7 +76,7 @@ class ScaleGradLoss(_TokenLoss):
     """
 
     def __init__(self, gamma: Gamma = 0.2, **options: Unpack[OptionArguments]) -> None:
-        super().__init__(Options.of(options))
+        super().__init__(Options.of(options, ScaleGradLoss))
         if isinstance(gamma, (int, float)):
             check_gamma(gamma)
         self.gamma = gamma
@@ -112,7 +112,7 @@ class UnlikelihoodLoss(_TokenLoss):
     """
 
     def __init__(self, alpha: float = 1.0, **options: Unpack[OptionArguments]) -> None:
-        super().__init__(Options.of(options))
+        super().__init__(Options.of(options, UnlikelihoodLoss))
         self.alpha = check_alpha(alpha)
 
     def on_head(self, head: Head, batch: Batch, options: Options | None = None) -> Loss:

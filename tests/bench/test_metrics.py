@@ -25,7 +25,9 @@ def test_a_small_run_stores_every_contender(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_wrong_figure_gets_no_speed(monkeypatch: pytest.MonkeyPatch) -> None:
-    half = dict.fromkeys((f"{kind}_{window}" for window in metrics.WINDOWS for kind in ("rep", "wrep")), 0.5)
+    half = dict.fromkeys(
+        (f"{kind}_{window}" for window in metrics.WINDOWS for kind in ("rep_window", "wrong_rep_window")), 0.5
+    )
     monkeypatch.setattr(metrics, "next_token", lambda *_: half)
     (_, rows), *_ = metrics.measure(scale=0.001, rounds=2)
     assert isinstance(rows[0], Skipped)
@@ -37,4 +39,4 @@ def test_texts_and_ids_repeat_as_english_does() -> None:
     tokens = metrics.sets_of_tuples(metrics.some_texts(300))
     assert 0.25 < sum(tokens["rep_1"]) / 300 < 0.40  # human text of this length: .33
     _, targets = metrics.some_ids(50 * 1024)
-    assert 0.4 < metrics.latest_places(targets, targets)["rep_128"] < 0.6  # human text: .48
+    assert 0.4 < metrics.latest_places(targets, targets)["rep_window_128"] < 0.6  # human text: .48

@@ -73,13 +73,19 @@ def test_open_ended_figures_are_those_of_a_model_hardly_moved(smoke):
     assert 30 < ppl["MLE"] < 50  # the shipped model on one chunk of the test text
     assert max(ppl.values()) < 1.05 * min(ppl.values())  # two steps
     assert main_table["MLE"]["calibrated_ppl"] == pytest.approx(ppl["MLE"])
-    assert main_table["SG γ=0.2"]["rep_128"] < main_table["MLE"]["rep_128"] > main_table["Human"]["rep_128"]
+    assert (
+        main_table["SG γ=0.2"]["rep_window_128"]
+        < main_table["MLE"]["rep_window_128"]
+        > main_table["Human"]["rep_window_128"]
+    )
     assert list(grid)[:7] == ["MLE", "UL α=0.5", "UL α=1.0", "UL α=1.5", "SG γ=0.8", "SG γ=0.5", "SG γ=0.2"]
     strengths = [own[f"MLE, decoded with γ={gamma}"] for gamma in ("0.8", "0.5", "0.2")]
     assert [row["ppl"] for row in strengths] == sorted(row["ppl"] for row in strengths)  # a penalty costs perplexity
-    assert [row["rep_128"] for row in strengths] == sorted((row["rep_128"] for row in strengths), reverse=True)
+    assert [row["rep_window_128"] for row in strengths] == sorted(
+        (row["rep_window_128"] for row in strengths), reverse=True
+    )
     (swept,) = tables(smoke[0], "sensitivity")
-    assert swept["SG γ=0.2"]["rep_128"] < swept["SG γ=0.8"]["rep_128"] < swept["MLE"]["rep_128"]
+    assert swept["SG γ=0.2"]["rep_window_128"] < swept["SG γ=0.8"]["rep_window_128"] < swept["MLE"]["rep_window_128"]
     assert {label: row["ppl"] for label, row in swept.items() if label in grid and "ppl" in row} == pytest.approx(
         {label: row["ppl"] for label, row in grid.items() if label in swept and "ppl" in row}
     )  # the same runs on the same text

@@ -221,8 +221,9 @@ def test_any_layout(objective, way, inplace):
 def test_shapes_of_one_sequence_and_of_many_dimensions(objective, way):
     logits = random_logits()
     losses, grads = gradient(objective, way, logits, TARGETS, reduction="none")
-    for row in range(2):  # 1-D targets are one sequence
-        loss, grad = gradient(objective, way, logits[row], TARGETS[row], reduction="none")
+    for row in range(2):
+        one = {"segments": torch.zeros_like(TARGETS[row]), "reduction": "none"}  # 1-D targets need segments
+        loss, grad = gradient(objective, way, logits[row], TARGETS[row], **one)
         assert torch.allclose(loss, losses[row], atol=1e-15)
         assert torch.allclose(grad, grads[row], atol=1e-15)
     loss, grad = gradient(objective, way, logits.view(1, 2, 1, 4, 5), TARGETS.view(1, 2, 1, 4), reduction="none")

@@ -136,12 +136,18 @@ def test_bad_logits(objective, logits, targets, sentence):
         ({"weight": WEIGHT[None]}, "weight must have the shape [V, 4] with V ≥ 1, not [1, 5, 4]"),
         ({"weight": WEIGHT[:0]}, "weight must have the shape [V, 4] with V ≥ 1, not [0, 4]"),
         ({"weight": WEIGHT.double()}, "weight is torch.float64 and hidden torch.float32: they must be of one dtype"),
-        ({"weight": WEIGHT.to("meta")}, "weight is on meta and hidden on cpu: they must be on one device"),
+        (
+            {"weight": WEIGHT.to("meta")},
+            "weight is on the meta device and has no values: load or make it on a real device first",
+        ),
         ({"bias": torch.zeros(4)}, "bias must have the shape [5], not [4]"),
         ({"accum_dtype": torch.float16}, "accum_dtype must be None or torch.float32, not torch.float16"),
         ({"bias": ids(5)}, "bias must be a floating-point tensor, not torch.int64"),
         ({"bias": torch.zeros(5).half()}, "bias is torch.float16 and hidden torch.float32: they must be of one dtype"),
-        ({"bias": torch.zeros(5, device="meta")}, "bias is on meta and hidden on cpu: they must be on one device"),
+        (
+            {"bias": torch.zeros(5, device="meta")},
+            "bias is on the meta device and has no values: load or make it on a real device first",
+        ),
     ],
 )
 def test_bad_head(objective, wrong, sentence):
@@ -167,7 +173,10 @@ def test_bad_head(objective, wrong, sentence):
         (torch.full((3, 2), 0.5), "gamma must be a number or have the targets' shape [2, 3], not [3, 2]"),
         (torch.full((3,), 0.5), "gamma must be a number or have the targets' shape [2, 3], not [3]"),
         (ids(2, 3, value=1), "gamma must be of a floating-point dtype, not torch.int64"),
-        (torch.full((2, 3), 0.5, device="meta"), "gamma is on meta and targets on cpu: they must be on one device"),
+        (
+            torch.full((2, 3), 0.5, device="meta"),
+            "gamma is on the meta device and has no values: load or make it on a real device first",
+        ),
         (torch.tensor([[1, 1, 1], [1, 0.0, 1]]), "gamma must be in (0, 1] everywhere, not 0 at [1, 1]"),
         (torch.tensor([[1, 1, 1.5], [1, 1, 1]]), "gamma must be in (0, 1] everywhere, not 1.5 at [0, 2]"),
         (torch.tensor([[NAN, 1, 1], [1, 1, 1]]), "gamma must be in (0, 1] everywhere, not nan at [0, 0]"),

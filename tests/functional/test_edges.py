@@ -85,9 +85,9 @@ def test_minus_infinity_masks_a_token(way):
 def test_nothing_to_average_is_a_connected_zero(objective, way, reduction, shape, extras):
     """All targets ignored, or no targets at all: 0, with gradients of 0."""
     targets = ids(*shape, value=-100)
-    more = {}
+    more = {"segments": ids(*shape)} if extras or len(shape) == 1 else {}
     if extras:
-        more = {"context": ids(*shape, value=1), "segments": ids(*shape), "source": ids(*shape[:-1], 2, value=3)}
+        more |= {"context": ids(*shape, value=1), "source": ids(*shape[:-1], 2, value=3)}
     logits = torch.randn(*shape, 5).requires_grad_()
     loss, parts = run(objective, way, logits, targets, reduction=reduction, return_parts=True, **more)
     assert loss.dtype == torch.float32

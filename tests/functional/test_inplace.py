@@ -69,7 +69,7 @@ def test_inplace_leaves_logits_alone_where_no_gradient_is_made():
 
 
 def test_one_row_of_shared_memory_is_not_written_in_place():
-    """[T, 1] expanded to [T, V] has no room for a gradient: it is made beside."""
-    base = torch.zeros(4, 1, dtype=torch.float64).requires_grad_()
-    SF.scale_grad((base * 1).expand(4, 5), TARGETS[0], inplace=True).backward()
+    """[1, T, 1] expanded to [1, T, V] has no room for a gradient: it is made beside."""
+    base = torch.zeros(1, 4, 1, dtype=torch.float64).requires_grad_()
+    SF.scale_grad((base * 1).expand(1, 4, 5), TARGETS[:1], inplace=True).backward()
     assert base.grad.abs().max() < 1e-15  # Σ gradients = 0

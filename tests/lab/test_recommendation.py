@@ -112,7 +112,11 @@ def test_of_two_equally_near_the_cheaper():
 
 def test_without_texts_the_mean_of_rep_l_decides():
     def row(label: str, ppl: float, rep: float, **options: object) -> System:
-        return System(label, {"ppl": ppl, "rep_16": rep - 0.1, "rep_32": rep, "rep_128": rep + 0.1}, **options)
+        return System(
+            label,
+            {"ppl": ppl, "rep_window_16": rep - 0.1, "rep_window_32": rep, "rep_window_128": rep + 0.1},
+            **options,
+        )
 
     rows = [row("MLE", 20.0, 0.5, family="mle"), row("SG γ=0.5", 20.4, 0.42, family="sg", strength=0.5)]
     rows += [row("SG γ=0.2", 20.9, 0.36, family="sg", strength=0.2), row("Human", 0.0, 0.4, kind="human")]

@@ -84,13 +84,13 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
 
 def test_what_a_sweep_says_of_the_penalty():
     """At equal Rep-1 and at equal Rep/128, between the points of two γ and MLE."""
-    rows = [System("MLE", {"ppl": 20.0, "rep_1": 0.8, "rep_128": 0.6}, family="mle")]
+    rows = [System("MLE", {"ppl": 20.0, "rep_1": 0.8, "rep_window_128": 0.6}, family="mle")]
     rows += [
-        System(f"{label}{g}", {"ppl": 20.0 + cost * (1 - g), "rep_1": g, "rep_128": g / 2}, kind, family, g)
+        System(f"{label}{g}", {"ppl": 20.0 + cost * (1 - g), "rep_1": g, "rep_window_128": g / 2}, kind, family, g)
         for g in (0.5, 0.2)
         for label, cost, kind, family in (("SG γ=", 1, "trained", "sg"), ("MLE, decoded with γ=", 9, "decoded", "mle"))
     ]
-    comparison = Comparison([*rows, System("Human", {"rep_1": 0.1, "rep_128": 0.1}, "human")])
+    comparison = Comparison([*rows, System("Human", {"rep_1": 0.1, "rep_window_128": 0.1}, "human")])
     recommendation, *verdicts = Swept(comparison, recommend(comparison)).said()
     assert recommendation.startswith("Take γ=0.2")
     assert ["at equal Rep-1 (.200)" in verdicts[0], "at equal Rep/128 (.100)" in verdicts[1]] == [True, True]

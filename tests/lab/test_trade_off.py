@@ -81,7 +81,7 @@ def test_perplexity_at_the_repetition_of_each_gamma(curves):
     least = row("SG γ=0.05", 50.0, 0.1, strength=0.05)
     said, _ = held_equal(Comparison([*curves.systems, further, least]))
     assert "γ = 0.5, 0.2, 0.1, 0.05: the decoding-time penalty +14.3%, +16.7%, −22.5%, not reached; " in said
-    assert held_equal(curves, ("rep_128",)) == []
+    assert held_equal(curves, ("rep_window_128",)) == []
 
 
 def test_next_token_repetition_and_perplexity_are_of_one_length(curves):

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalegrad.metrics import hits_at_k, human_next_token, next_token, target_rank
+from scalegrad.metrics import hits_at_k, human_next_token, next_token, repetition, target_rank
 from scalegrad.metrics import predictions as module
 
 chunk = st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0, 1, 2, 3, 4, 5, -100])), max_size=25)
@@ -18,7 +18,7 @@ some_windows = st.lists(st.integers(1, 30), min_size=1, max_size=4, unique=True)
 def naive_next_token(guesses: list[list[int]], golds: list[list[int]], windows: list[int]) -> dict[str, float]:
     """The definition, one position and one window at a time."""
     rep = dict.fromkeys(windows, 0)
-    wrep = dict.fromkeys(windows, 0)
+    wrong = dict.fromkeys(windows, 0)
     distinct, correct, total = set(), 0, 0
     for guess, gold in zip(guesses, golds, strict=True):
         for t, target in enumerate(gold):
@@ -30,8 +30,9 @@ def naive_next_token(guesses: list[list[int]], golds: list[list[int]], windows: 
             for l in windows:
                 if guess[t] in gold[max(0, t - l) : t]:
                     rep[l] += 1
-                    wrep[l] += guess[t] != target
-    figures = {f"rep_{l}": rep[l] / total for l in windows} | {f"wrep_{l}": wrep[l] / total for l in windows}
+                    wrong[l] += guess[t] != target
+    figures = {f"rep_window_{l}": rep[l] / total for l in windows}
+    figures |= {f"wrong_rep_window_{l}": wrong[l] / total for l in windows}
     return figures | {"uniq": len(distinct), "accuracy": correct / total}
 
 
@@ -66,6 +67,16 @@ def test_tables_and_chunks_longer_than_a_row(top: int) -> None:
     assert one == pytest.approx(naive_next_token(guess[:1].tolist(), gold[:1].tolist(), [16, 32, 128]))
 
 
+def test_no_key_is_shared_with_the_repetition_of_texts() -> None:
+    """`rep_1` is of n-grams alone: merged into one row, a window of 1 replaced it."""
+    windows = next_token([[5, 5, 5, 6]], [[5, 6, 5, 6]], windows=(1, 2, 3, 4))
+    assert (windows["rep_window_1"], windows["rep_window_2"], windows["wrong_rep_window_2"]) == (0.25, 0.75, 0.25)
+    words = repetition(["a b a b"])
+    assert words["rep_1"] == 0.5
+    assert not set(windows) & set(words)
+    assert not set(human_next_token([[5, 6]], windows=(1, 2, 3, 4))) & set(words)
+
+
 def test_predictions_under_ignored_targets_may_be_anything() -> None:
     assert next_token([[-1, 3]], [[-100, 3]], windows=(1,))["accuracy"] == 1
 
@@ -74,7 +85,7 @@ def test_predictions_under_ignored_targets_may_be_anything() -> None:
 def test_human_row_is_gold_as_prediction(gold: list[int], windows: list[int]) -> None:
     expected = naive_next_token([gold], [gold], windows)
     figures = human_next_token([gold], windows)
-    assert set(figures) == {f"rep_{l}" for l in windows} | {"uniq"}
+    assert set(figures) == {f"rep_window_{l}" for l in windows} | {"uniq"}
     assert figures == pytest.approx({name: expected[name] for name in figures})
 
 

@@ -108,6 +108,7 @@ def waiting(device: str, objectives: Objectives) -> None:
             "context": torch.arange(40, device=device).view(2, 20),
             "num_items": torch.tensor(7, device=device),
         },
+        "no items": {"num_items": torch.tensor(0, device=device)},
         "source": {"source": torch.arange(6, device=device).view(2, 3)},
         "window": {"discourage": Seen(window=4)},
         "n-grams": {"discourage": NgramRepeat(2)},

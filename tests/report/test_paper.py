@@ -6,11 +6,11 @@ from scalegrad.report.paper import SETTINGS, TABLES
 
 SPOTS = [
     ("wikitext-103 test", "MLE", "ppl", 13.241),
-    ("wikitext-103 test", "UL α=1.0", "rep_32", 0.341),
+    ("wikitext-103 test", "UL α=1.0", "rep_window_32", 0.341),
     ("wikitext-103 test", "SG γ=0.2", "uniq_w", 22250),
     ("wikitext-103 test", "Human", "uniq", 18270),
     ("ptb test", "MLE", "uniq", 5600),
-    ("ptb test", "SG γ=0.2", "rep_128", 0.426),
+    ("ptb test", "SG γ=0.2", "rep_window_128", 0.426),
     ("ptb test", "Human", "uniq_w", 11320),
     ("human evaluation", "SG vs UL", "win_rate", 0.705),
     ("human evaluation", "SG vs MLE", "ac1", 0.78),
@@ -63,7 +63,7 @@ def test_what_the_paper_says_of_its_own_tables():
     test, valid = TABLES["wikitext-103 test"].rows, TABLES["wikitext-103 valid"].rows
     sg, ul, mle = test["SG γ=0.2"], test["UL α=1.0"], test["MLE"]
     assert 1 - sg["ppl"] / ul["ppl"] == pytest.approx(0.116, abs=0.001)
-    lower = [ul[f"rep_{l}"] - sg[f"rep_{l}"] for l in (16, 32, 128)]  # "1%, 2%, 4%"
+    lower = [ul[f"rep_window_{l}"] - sg[f"rep_window_{l}"] for l in (16, 32, 128)]  # "1%, 2%, 4%"
     assert lower == pytest.approx([0.015, 0.024, 0.036])
     assert sg["uniq_w"] - mle["uniq_w"] == pytest.approx(5420)
     assert valid["UL α=0.5"]["ppl"] - valid["SG γ=0.5"]["ppl"] == pytest.approx(1.38)  # section 5.3 says 1.35

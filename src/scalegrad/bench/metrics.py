@@ -50,27 +50,27 @@ def some_texts(count: int) -> list[str]:
 
 def slices(predictions: Ids, targets: Ids) -> dict[str, float]:
     """Rep/l as defined: look each prediction up in the slice of targets before it."""
-    hits = {f"{kind}_{window}": 0 for window in WINDOWS for kind in ("rep", "wrep")}
+    hits = {f"{kind}_{window}": 0 for window in WINDOWS for kind in ("rep_window", "wrong_rep_window")}
     for guesses, golds in zip(predictions.tolist(), targets.tolist(), strict=True):
         for place, guess in enumerate(guesses):
             for window in WINDOWS:
                 if guess in golds[max(0, place - window) : place]:
-                    hits[f"rep_{window}"] += 1
-                    hits[f"wrep_{window}"] += guess != golds[place]
+                    hits[f"rep_window_{window}"] += 1
+                    hits[f"wrong_rep_window_{window}"] += guess != golds[place]
     return {name: count / targets.size for name, count in hits.items()}
 
 
 def latest_places(predictions: Ids, targets: Ids) -> dict[str, float]:
     """Rep/l by a better loop: remember where each target stood last; one look-up serves all windows."""
-    hits = {f"{kind}_{window}": 0 for window in WINDOWS for kind in ("rep", "wrep")}
+    hits = {f"{kind}_{window}": 0 for window in WINDOWS for kind in ("rep_window", "wrong_rep_window")}
     for guesses, golds in zip(predictions.tolist(), targets.tolist(), strict=True):
         latest: dict[int, int] = {}
         for place, (guess, gold) in enumerate(zip(guesses, golds, strict=True)):
             distance = place - latest.get(guess, -CHUNK)
             for window in WINDOWS:
                 if distance <= window:
-                    hits[f"rep_{window}"] += 1
-                    hits[f"wrep_{window}"] += guess != gold
+                    hits[f"rep_window_{window}"] += 1
+                    hits[f"wrong_rep_window_{window}"] += guess != gold
             latest[gold] = place
     return {name: count / targets.size for name, count in hits.items()}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from scalegrad._counts import counted
 from scalegrad.sets import History
@@ -83,8 +85,35 @@ def check_targets(targets: Tensor, shape: torch.Size, device: torch.device, of: 
         )
 
 
+def check_not_flattened(targets: Tensor, of: str) -> None:
+    """Cross-entropy is called with `logits.view(-1, V)`: taken as one sequence, rows would see each other's tokens."""
+    if targets.dim() == 1:
+        last = "V" if of == "logits" else "D"
+        raise ValueError(
+            f"targets of shape {list(targets.shape)} do not say where a sequence ends: pass {of}[None], targets[None] "
+            f"for one sequence, {of} [B, T, {last}] and targets [B, T] for a batch, or segments"
+        )
+
+
+def check_local(name: str, value: object) -> None:
+    """A tensor whose values are all here: not on the meta device, and no DTensor."""
+    if not isinstance(value, Tensor):
+        return
+    if value.device.type == "meta":
+        raise ValueError(f"{name} is on the meta device and has no values: load or make it on a real device first")
+    if type(value) in (Tensor, Parameter):  # nearly always, so that the rest costs nothing
+        return
+    module = sys.modules.get("torch.distributed.tensor")  # not imported here: no DTensor without it
+    if module is not None and isinstance(value, module.DTensor):
+        raise ValueError(
+            f"{name} is a DTensor, and sharded inputs are not supported yet: pass {name}.full_tensor(), or "
+            f"{name}.to_local() where each device holds whole sequences and the whole vocabulary"
+        )
+
+
 def check_floating(name: str, value: Tensor, at_least: int) -> None:
-    """A floating-point tensor of enough dimensions."""
+    """A floating-point tensor of enough dimensions, with its values here."""
+    check_local(name, value)
     if not isinstance(value, Tensor) or not value.is_floating_point():
         kind = value.dtype if isinstance(value, Tensor) else type(value).__name__
         raise ValueError(f"{name} must be a floating-point tensor, not {kind}")
@@ -112,6 +141,7 @@ def _check_integers(name: str, value: Tensor | None, device: torch.device, of: s
         raise ValueError(f"{name} must be a tensor of integers, not {kind}")
     if value.device != device:
         raise ValueError(f"{name} is on {value.device} and {of} on {device}: they must be on one device")
+    check_local(name, value)
 
 
 def _check_range(name: str, ids: Tensor | None, vocab: int, allowed: int | None = None) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from scalegrad.functional.heads import Head, LinearHead, LogitsHead
-from scalegrad.functional.inputs import Sequences, check_targets, read_sequences
+from scalegrad.functional.inputs import Sequences, check_local, check_not_flattened, check_targets, read_sequences
 from scalegrad.functional.options import OptionArguments, Options
 from scalegrad.gamma import Gamma, RewardRepetition, Schedule, at_step, check_gamma, check_gamma_tensor
 from scalegrad.ops.dispatch import Call
@@ -21,9 +21,20 @@ from scalegrad.sets import Ids
 class Parts(NamedTuple):
     """What a loss saw on the way, for logging: detached, [..., T], 0 at ignored targets."""
 
-    nll: Tensor  # −log p_k, whatever the objective: its mean is the log of the perplexity
+    nll: Tensor  # −log p_k, whatever the objective
     seen_mass: Tensor  # π, the probability of all discouraged tokens together
     target_seen: Tensor  # bool: is the target itself discouraged?
+    has_target: Tensor  # bool: False where the target is ignored
+
+    def perplexity(self) -> Tensor:
+        """exp of the mean NLL over the targets that are not ignored, a 0-d tensor; NaN if all of them are.
+
+        >>> targets = torch.tensor([[0, 1, -100]])
+        >>> _, parts = scale_grad(torch.zeros(1, 3, 4), targets, return_parts=True)  # four equally likely tokens
+        >>> parts.perplexity()
+        tensor(4.)
+        """
+        return (self.nll.sum() / self.has_target.sum()).exp()
 
 
 _NOTHING = Ids([])
@@ -61,7 +72,8 @@ def scale_grad(
     γ = 1 is plain cross-entropy. Labels are not shifted: `logits[..., t, :]` predicts `targets[..., t]`.
 
     Args:
-        logits: [..., T, V]; each leading index is a sequence, seen tokens never cross them.
+        logits: [..., T, V]; each leading index is a sequence, seen tokens never cross them. One sequence is [1, T, V]:
+            without a leading index, only `segments` say where a sequence ends.
         targets: [..., T] token ids.
         gamma: in (0, 1], smaller pushes harder; a number, a tensor [..., T], or a callable of (position, entropy,
             seen mass). A schedule over steps needs `ScaleGradLoss`, which knows the step.
@@ -69,7 +81,8 @@ def scale_grad(
             negative ids count for nothing.
         source: [..., S] ids seen from the first step (an encoder's input).
         segments: [..., T] document of each position in packed rows: where the id changes, nothing is seen any more.
-        num_items: what "mean" divides by, in place of the number of targets kept.
+        num_items: what "mean" divides by, in place of the number of targets kept: an int or a 0-d tensor. 0 is
+            refused while targets are left; as a tensor on a GPU, where looking would wait, it makes the loss infinite.
         inplace: the gradient may overwrite the logits (in a compiled graph it has no effect).
         options: see `Options`.
 
@@ -79,7 +92,7 @@ def scale_grad(
     tensor([[1.3863, 1.6094, 1.0986]])
     """
     batch = Batch(targets, context, source, segments, num_items)
-    return scale_grad_loss(LogitsHead(logits, inplace), batch, gamma, Options.of(options))
+    return scale_grad_loss(LogitsHead(logits, inplace), batch, gamma, Options.of(options, scale_grad))
 
 
 def unlikelihood(
@@ -105,7 +118,7 @@ def unlikelihood(
     tensor([[1.3863, 1.6740, 1.6740]])
     """
     batch = Batch(targets, context, source, segments, num_items)
-    return unlikelihood_loss(LogitsHead(logits, inplace), batch, alpha, Options.of(options))
+    return unlikelihood_loss(LogitsHead(logits, inplace), batch, alpha, Options.of(options, unlikelihood))
 
 
 def linear_scale_grad(
@@ -138,7 +151,9 @@ def linear_scale_grad(
     tensor(4.0943)
     """
     batch = Batch(targets, context, source, segments, num_items)
-    return scale_grad_loss(LinearHead.of(hidden, weight, bias, accum_dtype), batch, gamma, Options.of(options))
+    return scale_grad_loss(
+        LinearHead.of(hidden, weight, bias, accum_dtype), batch, gamma, Options.of(options, linear_scale_grad)
+    )
 
 
 def linear_unlikelihood(
@@ -163,7 +178,9 @@ def linear_unlikelihood(
     tensor(4.7342)
     """
     batch = Batch(targets, context, source, segments, num_items)
-    return unlikelihood_loss(LinearHead.of(hidden, weight, bias, accum_dtype), batch, alpha, Options.of(options))
+    return unlikelihood_loss(
+        LinearHead.of(hidden, weight, bias, accum_dtype), batch, alpha, Options.of(options, linear_unlikelihood)
+    )
 
 
 # ---- what the four have in common, for `nn` too ----------------------------------------------------------------------
@@ -209,6 +226,8 @@ def _looks(head: Head, options: Options) -> bool:
 
 def _read(head: Head, batch: Batch, options: Options) -> Sequences:
     check_targets(batch.targets, head.lead, head.values.device, of=head.name)
+    if batch.segments is None:
+        check_not_flattened(batch.targets, of=head.name)
     sequences = read_sequences(
         batch.targets,
         head.vocab,
@@ -232,6 +251,7 @@ def _gamma(gamma: Any, head: Head, sequences: Sequences, objective: Objective, o
         gamma = torch.as_tensor(gamma(positions, entropy.view_as(targets), seen_mass.view_as(targets)))
         return check_gamma_tensor(gamma.to(targets.device), targets >= 0, _looks(head, options))
     if isinstance(gamma, Tensor):
+        check_local("gamma", gamma)
         kept = sequences.kept.view(sequences.shape)
         return check_gamma_tensor(gamma, kept, _looks(head, options)).view_as(targets)
     value = gamma.value if isinstance(gamma, RewardRepetition) else check_gamma(gamma)
@@ -265,7 +285,7 @@ def _reduce(
         loss = loss.view(sequences.shape) if options.reduction == "none" else (loss * weight).sum()
     if not options.return_parts:
         return loss
-    return loss, Parts(*(part.detach().view(sequences.shape) for part in out[1:]))
+    return loss, Parts(*(part.detach().view(sequences.shape) for part in (*out[1:], kept)))
 
 
 def _row_weight(
@@ -281,9 +301,16 @@ def _row_weight(
     if isinstance(num_items, Tensor):
         if num_items.dim() != 0:
             raise ValueError(f"num_items must be a number or a 0-d tensor, not of shape {list(num_items.shape)}")
-        if not look:
-            return kept / num_items.to(kept.device, dtype).clamp(min=1)
+        check_local("num_items", num_items)
+        if not look:  # of 0 items, a target weighs infinitely much, and an ignored one still nothing
+            return torch.where(kept, num_items.to(kept.device, dtype).clamp(min=0).reciprocal(), 0.0)
         num_items = num_items.item()
     if isinstance(num_items, bool) or not isinstance(num_items, (int, float)) or not 0 <= num_items < math.inf:
         raise ValueError(f"num_items must be a finite number from 0 or a 0-d tensor, not {num_items!r}")
-    return kept.to(dtype) / max(num_items, 1)
+    if num_items == 0:  # rare enough to wait for a GPU
+        if not torch.compiler.is_compiling() and bool(kept.any()):
+            raise ValueError(
+                "num_items must be the number of targets that the loss is divided by, not 0 with some left"
+            )
+        return kept.to(dtype).masked_fill(kept, math.inf)
+    return kept.to(dtype) / num_items

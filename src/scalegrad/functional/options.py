@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
@@ -25,6 +28,9 @@ class OptionArguments(TypedDict, total=False):
     impl: Impl
     check: bool
     return_parts: bool
+
+
+_NAMES = frozenset(OptionArguments.__annotations__)
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,11 @@ class Options:
     return_parts: bool = False
 
     @staticmethod
-    def of(arguments: OptionArguments) -> Options:
-        """From keyword arguments; what is not given has its default."""
+    def of(arguments: OptionArguments, owner: Callable[..., object]) -> Options:
+        """From keyword arguments of `owner`; what is not given has its default."""
+        for name in arguments:
+            if name not in _NAMES:
+                raise TypeError(_unknown(name, owner))
         return Options(**{"discourage": _PAPERS_SET, **arguments})  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
@@ -71,6 +80,15 @@ class Options:
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and 0 < value < float("inf")):
                 raise ValueError(f"{name} must be a positive number or None, not {value!r}")
+
+
+def _unknown(name: str, owner: Callable[..., object]) -> str:
+    """The sentence for an option that `owner` does not have."""
+    own = inspect.signature(owner).parameters.values()
+    known = [parameter.name for parameter in own if parameter.kind is not parameter.VAR_KEYWORD] + sorted(_NAMES)
+    nearest = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"it may be one of {', '.join(known)}"
+    return f"{owner.__name__} has no option {name!r}: {hint}"
 
 
 def _is_number(value: object) -> bool:

@@ -91,9 +91,9 @@ class Swept:
             self.recommendation.sentence,
             *(
                 beside_the_penalty(self.comparison, self.recommendation.spoken_of, name)
-                for name in ("rep_1", "rep_128")
+                for name in ("rep_1", "rep_window_128")
             ),
-            *held_equal(self.comparison, ("rep_1", "rep_3", "rep_128")),
+            *held_equal(self.comparison, ("rep_1", "rep_3", "rep_window_128")),
         ]
         return [sentence for sentence in found if sentence]
 

@@ -10,7 +10,7 @@ from scalegrad.report.comparison.columns import column, written
 from scalegrad.report.comparison.curve import Point, is_curve, point, swept, where
 
 OF_TEXTS = ("rep_1", "rep_2", "rep_3")
-REPETITION = ("rep_1", "rep_2", "rep_3", "rep_16", "rep_32", "rep_128")
+REPETITION = ("rep_1", "rep_2", "rep_3", "rep_window_16", "rep_window_32", "rep_window_128")
 
 TWO_LENGTHS = (
     "Rep-n is of generated texts, perplexity of long chunks, where more counts as seen: at one length the penalty "

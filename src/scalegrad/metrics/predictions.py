@@ -23,13 +23,13 @@ def next_token(
 ) -> dict[str, float]:
     """Rep/l and wrong-Rep/l for each window l, uniq and accuracy of next-token predictions.
 
-    Both are ids [chunks, T], one chunk [T], or a list of chunks of any lengths. `rep_l` is the share of positions whose
-    prediction is among the previous l targets of the same chunk (fewer at its start); `wrep_l` also needs a wrong
-    prediction; `uniq` is the number of distinct predictions. Positions whose target is `ignore_index` are not counted
-    and, as history, fill a place without being a token.
+    Both are ids [chunks, T], one chunk [T], or a list of chunks of any lengths. `rep_window_l` is the share of
+    positions whose prediction is among the previous l targets of the same chunk (fewer at its start);
+    `wrong_rep_window_l` also needs a wrong prediction; `uniq` is the number of distinct predictions. Positions whose
+    target is `ignore_index` are not counted and, as history, fill a place without being a token.
 
-    >>> next_token(predictions=[[5, 5, 5, 6]], targets=[[5, 6, 5, 6]], windows=(1, 2))  # histories: –, 5, 5 6, 6 5
-    {'rep_1': 0.25, 'wrep_1': 0.25, 'rep_2': 0.75, 'wrep_2': 0.25, 'uniq': 2, 'accuracy': 0.75}
+    >>> next_token(predictions=[[5, 5, 5, 6]], targets=[[5, 6, 5, 6]], windows=(2,))  # histories: –, 5, 5 6, 6 5
+    {'rep_window_2': 0.75, 'wrong_rep_window_2': 0.25, 'uniq': 2, 'accuracy': 0.75}
     """
     if not windows or min(windows) < 1:
         raise ValueError(f"windows must be lengths of 1 or more, not {windows!r}")
@@ -50,17 +50,17 @@ def next_token(
         raise ValueError(f"targets must hold at least one id other than ignore_index ({ignore_index})")
     result: dict[str, float] = {}
     for window, (all_hits, wrong_hits) in zip(windows, hits.T.tolist(), strict=True):
-        result |= {f"rep_{window}": all_hits / total, f"wrep_{window}": wrong_hits / total}
+        result |= {f"rep_window_{window}": all_hits / total, f"wrong_rep_window_{window}": wrong_hits / total}
     return result | {"uniq": int(used.sum()), "accuracy": correct / total}
 
 
 def human_next_token(
     targets: Any, windows: Sequence[int] = (16, 32, 128), ignore_index: int = -100
 ) -> dict[str, float]:
-    """The human row: `rep_l` and `uniq` with each target in place of the prediction.
+    """The human row: `rep_window_l` and `uniq` with each target in place of the prediction.
 
     >>> human_next_token([[5, 6, 5, 5]], windows=(1, 2))  # the third repeats two back, the fourth one back
-    {'rep_1': 0.25, 'rep_2': 0.5, 'uniq': 2}
+    {'rep_window_1': 0.25, 'rep_window_2': 0.5, 'uniq': 2}
     """
     figures = next_token(targets, targets, windows, ignore_index)
     return {name: value for name, value in figures.items() if name.startswith(("rep_", "uniq"))}

@@ -3,7 +3,7 @@
 Columns carry the names that `scalegrad.metrics` gives its figures; counts are whole numbers (the paper prints 12.54k
 for 12,540), rows are named as `Objective.label` names objectives, with the decoding after it where a table varies it.
 
->>> TABLES["wikitext-103 test"].rows["SG γ=0.2"]["rep_128"], TABLES["wikitext-103 test"].number
+>>> TABLES["wikitext-103 test"].rows["SG γ=0.2"]["rep_window_128"], TABLES["wikitext-103 test"].number
 (0.522, 1)
 """
 
@@ -48,7 +48,7 @@ def _number(cell: str) -> float:
 
 
 def _open_ended(text: str) -> dict[str, dict[str, float]]:
-    return _read("| ppl uniq rep_16 rep_32 rep_128 rep_1 rep_2 rep_3 uniq_w\n" + text.strip())
+    return _read("| ppl uniq rep_window_16 rep_window_32 rep_window_128 rep_1 rep_2 rep_3 uniq_w\n" + text.strip())
 
 
 TABLES: dict[str, PaperTable] = {

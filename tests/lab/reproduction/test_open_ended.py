@@ -163,7 +163,7 @@ def test_the_grid_is_the_validation_text_with_one_seed(done, setup):
     assert rows["UL α=1.5"].figures["ppl"] == found["wikitext-103 valid"]["language_modelling"]["ppl"]
     assert rows["UL α=1.5"].runs == 1
     assert "wikitext-103 valid" not in runs_of(setup, "ul=1.5")[1].load("evaluation")
-    assert {plot.name for plot in done["wikitext"].plots} == {"trade-off-rep-1", "trade-off-rep-128"}
+    assert {plot.name for plot in done["wikitext"].plots} == {"trade-off-rep-1", "trade-off-rep-window-128"}
     assert done["wikitext"].made["seeds"] == [0, 1]
 
 

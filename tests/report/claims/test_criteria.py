@@ -33,7 +33,7 @@ def test_arithmetic_on_the_paper_s_figures():
 
 def test_along_a_curve():
     """Between γ = .5 (13.53, .352) and .2 (14.43, .316), two thirds of the way in Rep/32; and at a point itself."""
-    assert VALID.number("along(sg, ppl, rep_32, 0.328)") == pytest.approx(13.53 + 0.9 * 2 / 3)
+    assert VALID.number("along(sg, ppl, rep_window_32, 0.328)") == pytest.approx(13.53 + 0.9 * 2 / 3)
     assert VALID.number("along(ul, rep_1, ppl, ul.ppl)") == pytest.approx(0.551)
     assert VALID.number("along(ul, rep_1, ppl, 14.04)") == pytest.approx(0.665 - 0.064 / 2)  # MLE is α = 0
     assert VALID.number("along(sg, rep_1, ppl, 13.22)") == pytest.approx((0.665 + 0.625) / 2)  # and γ = 1

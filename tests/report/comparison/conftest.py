@@ -26,14 +26,20 @@ def evaluation(ppl: float, rep_1: float, **more: Any) -> dict[str, Any]:
     """What `scalegrad evaluate` gives, with few columns."""
     return {
         "corpus": CORPUS,
-        "language_modelling": {"ppl": ppl, "calibrated_ppl": ppl - 1, "rep_16": 0.1, "rep_32": 0.2, "rep_128": 0.6},
-        "penalised": {"gamma=0.2": {"ppl": ppl + 2, "rep_128": 0.5}},
+        "language_modelling": {
+            "ppl": ppl,
+            "calibrated_ppl": ppl - 1,
+            "rep_window_16": 0.1,
+            "rep_window_32": 0.2,
+            "rep_window_128": 0.6,
+        },
+        "penalised": {"gamma=0.2": {"ppl": ppl + 2, "rep_window_128": 0.5}},
         "completion": {
             "greedy": {"rep_1": rep_1, "rep_2": 0.3, "rep_3": 0.2, "uniq_w": 900, "n_texts": 4},
             "greedy,gamma=0.2": {"rep_1": rep_1 - 0.1, "rep_2": 0.2, "rep_3": 0.1, "uniq_w": 950, "n_texts": 4},
         },
         "human": {
-            "language_modelling": {"rep_16": 0.09, "rep_32": 0.18, "rep_128": 0.48, "uniq": 1000},
+            "language_modelling": {"rep_window_16": 0.09, "rep_window_32": 0.18, "rep_window_128": 0.48, "uniq": 1000},
             "completion": {"rep_1": 0.3, "rep_2": 0.1, "rep_3": 0.03, "uniq_w": 1200, "n_texts": 4},
         },
         "protocol": PROTOCOL,

@@ -6,6 +6,7 @@ import pytest
 from tests.report.comparison.conftest import CORPUS, PROTOCOL, evaluation
 
 from scalegrad.report.comparison import compare_runs, find_runs, paper_rows
+from scalegrad.report.comparison.terminal import markdown
 from scalegrad.runs import samples_name
 
 
@@ -30,7 +31,7 @@ def test_seeds_are_merged_and_decodings_have_rows(make_run, tmp_path):
     assert mle.deviations["ppl"] == pytest.approx(2**0.5)  # of 12 and 14
     assert (sg.strength, sg.family, dict(sg.deviations)) == (0.2, "sg", {})
     assert (twin.figures["ppl"], twin.figures["rep_1"], twin.kind) == (15.0, pytest.approx(0.52), "decoded")
-    assert (human.figures["rep_128"], human.figures["uniq_w"]) == (0.48, 1200)
+    assert (human.figures["rep_window_128"], human.figures["uniq_w"]) == (0.48, 1200)
     assert paper.figures["ppl"] == 13.241
     assert mle.made["config"]["settings"]["seed"] == "0, 1"
     assert [entry["step"] for entry in mle.log if "validation_nll" in entry] == [10, 20, 30]
@@ -38,6 +39,18 @@ def test_seeds_are_merged_and_decodings_have_rows(make_run, tmp_path):
     assert "mle-0 greedy " in mle.samples[0].continuation
     assert found.notes[0] == "4 of 9 prefixes."
     assert found.twin is twin
+
+
+def test_a_window_under_the_key_it_once_had_is_missing(make_run, tmp_path):
+    """It was `rep_128`, of the same form as `rep_1` of n-grams: such a file lacks the column, and is not misread."""
+    old = evaluation(14.0, 0.4)
+    old["language_modelling"]["rep_128"] = old["language_modelling"].pop("rep_window_128")
+    make_run("mle", "mle", 0, evaluation(12.0, 0.6))
+    make_run("sg", "sg=0.2", 0, old)
+    comparison = compare_runs(find_runs([tmp_path]))
+    assert comparison.systems[0].figures["rep_window_128"] == 0.6
+    row = next(line for line in markdown(comparison).splitlines() if line.startswith("| SG γ=0.2 |"))
+    assert row.split(" | ")[3:6] == [".100", ".200", "–"]  # Rep/128 is missing
 
 
 def test_a_text_may_hold_any_line_separator(make_run, tmp_path):
@@ -58,7 +71,13 @@ def test_with_another_tokenizer_only_rep_n_of_the_paper_is_shown(make_run, tmp_p
 
 def test_with_texts_of_another_length_only_the_token_columns_of_the_paper_are_shown():
     rows, said = paper_rows(CORPUS, ["MLE"], [PROTOCOL | {"new_tokens": 50}])
-    assert dict(rows[0].figures) == {"ppl": 13.241, "uniq": 12540, "rep_16": 0.234, "rep_32": 0.38, "rep_128": 0.619}
+    assert dict(rows[0].figures) == {
+        "ppl": 13.241,
+        "uniq": 12540,
+        "rep_window_16": 0.234,
+        "rep_window_32": 0.38,
+        "rep_window_128": 0.619,
+    }
     assert rows[1].label == "Human, in the paper"
     assert said[-1].endswith("depend on the length of the texts.")
     rows, said = paper_rows(CORPUS, ["MLE"], [PROTOCOL | {"new_tokens": 50, "chunk_targets": 160}])

@@ -132,13 +132,18 @@ def test_bars_of_what_is_not_finite(at):
 
 def test_sensitivity_draws_every_gamma_and_the_lines_across(comparison):
     def with_tokens(system: System, uniq: int) -> System:
-        extra = {"uniq": uniq, "rep_16": 0.1, "rep_32": 0.2, "rep_128": 0.6 if system.family == "mle" else 0.3}
+        extra = {
+            "uniq": uniq,
+            "rep_window_16": 0.1,
+            "rep_window_32": 0.2,
+            "rep_window_128": 0.6 if system.family == "mle" else 0.3,
+        }
         return replace(system, figures={**system.figures, **extra})
 
     rows = [with_tokens(system, 1000 + i) for i, system in enumerate(comparison.systems)]
     found = {plot.name: plot.figure for plot in sensitivity_plots(Comparison(rows))}
     names = ["ppl", "rep", "uniq", "each", "texts"]
-    assert list(found) == [*(f"sensitivity-{name}" for name in names), "trade-off-rep-128"]
+    assert list(found) == [*(f"sensitivity-{name}" for name in names), "trade-off-rep-window-128"]
     axes = found["sensitivity-rep"].axes[0]
     swept = next(line for line in axes.lines if len(line.get_xdata()) == 2 and line.get_marker() == "o")
     assert swept.get_xdata().tolist() == [0.2, 0.5]
@@ -171,7 +176,7 @@ def test_the_legend_names_what_any_panel_has():
     """People are far from the models in the first panel alone."""
 
     def figures(a: float, b: float, c: float) -> dict[str, float]:
-        return {"rep_16": a, "rep_32": b, "rep_128": c}
+        return {"rep_window_16": a, "rep_window_32": b, "rep_window_128": c}
 
     rows = [System("MLE", figures(0.3, 0.4, 0.6), family="mle"), System("Human", figures(0.17, 0.28, 0.45), "human")]
     rows += [

@@ -29,7 +29,7 @@ def oracle(model: Any, chunks: list[list[int]], gamma: float, windows: tuple[int
     nll = calibrated = seen_mass = 0.0
     total = correct = 0
     used: set[int] = set()
-    hits = {f"{kind}_{window}": 0 for kind in ("rep", "wrep") for window in windows}
+    hits = {f"{kind}_{window}": 0 for kind in ("rep_window", "wrong_rep_window") for window in windows}
     precise = type(model)(model.config).double().eval()
     precise.load_state_dict(model.state_dict())
     for chunk in chunks:
@@ -48,8 +48,8 @@ def oracle(model: Any, chunks: list[list[int]], gamma: float, windows: tuple[int
             correct += guess == target
             for window in windows:
                 again = guess in chunk[1 : t + 1][-window:]
-                hits[f"rep_{window}"] += again
-                hits[f"wrep_{window}"] += again and guess != target
+                hits[f"rep_window_{window}"] += again
+                hits[f"wrong_rep_window_{window}"] += again and guess != target
     return {
         "ppl": math.exp(nll / total),
         "calibrated_ppl": math.exp(calibrated / total),
@@ -100,9 +100,9 @@ def test_the_decoding_time_penalty_has_columns_of_its_own(tiny, text_file):
             hits += guess in chunk[1 : t + 1][-128:]
     figures = found["penalised"]["gamma=0.2"]
     assert figures["ppl"] == pytest.approx(math.exp(nll / (2 * CONTEXT)), rel=2e-5)
-    assert figures["rep_128"] == hits / (2 * CONTEXT)
+    assert figures["rep_window_128"] == hits / (2 * CONTEXT)
     assert figures["uniq"] == len(used)
-    assert figures["rep_128"] < found["language_modelling"]["rep_128"]
+    assert figures["rep_window_128"] < found["language_modelling"]["rep_window_128"]
 
 
 def test_without_gamma_there_is_no_calibrated_perplexity(tiny, text_file):
@@ -161,7 +161,7 @@ def test_human_rows_of_the_embedded_corpus():
     cut = cut_corpus(find_corpus("wikitext-103"), tokenizer)
     human = human_figures(cut, _Wrapped(tokenizer))
     rounded = {name: round(value, 5) for name, value in human["language_modelling"].items()}
-    assert rounded == {"rep_16": 0.17747, "rep_32": 0.28479, "rep_128": 0.47993, "uniq": 18271}
+    assert rounded == {"rep_window_16": 0.17747, "rep_window_32": 0.28479, "rep_window_128": 0.47993, "uniq": 18271}
     texts = human["completion"]
     assert [round(texts[name], 4) for name in ("rep_1", "rep_2", "rep_3")] == [0.3253, 0.0759, 0.0297]
     assert texts["uniq_w"] == 27598

@@ -102,8 +102,8 @@ def wikitext(setup: Setup) -> Outcome:
         *_beyond(main, "Rows of our own: penalties while decoding, and γ over the steps", _own_rows(everything)),
         *_beyond(main, "Every point of the trade-off curves", _without(curves, lambda s: s.kind == "paper")),
     ]
-    plots = [trade_off_plot(curves, (name,)) for name in ("rep_1", "rep_128")]
-    beside = [trade_off.beside_the_penalty(curves, _REFERENCE, name) for name in ("rep_1", "rep_128")]
+    plots = [trade_off_plot(curves, (name,)) for name in ("rep_1", "rep_window_128")]
+    beside = [trade_off.beside_the_penalty(curves, _REFERENCE, name) for name in ("rep_1", "rep_window_128")]
     said = [in_order(main, MAIN), *beside, *trade_off.held_equal(curves)]
     shown = [table for table in tables if table.comparison.of_kind("trained", "decoded")]
     return Outcome(shown, [plot for plot in plots if plot], [], made_of(runs, scale), [s for s in said if s])
@@ -167,7 +167,7 @@ def sensitivity(setup: Setup) -> Outcome:
         sensitivity_plots(marked),
         [],
         made_of(runs, scale),
-        [s for name in ("ppl", "rep_128", "uniq") if (s := along_gamma(marked, name))],
+        [s for name in ("ppl", "rep_window_128", "uniq") if (s := along_gamma(marked, name))],
     )
 
 

@@ -19,7 +19,7 @@ def in_order(comparison: Comparison, objectives: Sequence[str]) -> str:
         return ""
     yes: list[str] = []
     no: list[str] = []
-    for name, sign in (("rep_128", 1), ("rep_1", 1), ("rep_2", 1), ("rep_3", 1), ("uniq", -1), ("uniq_w", -1)):
+    for name, sign in (("rep_window_128", 1), ("rep_1", 1), ("rep_2", 1), ("rep_3", 1), ("uniq", -1), ("uniq_w", -1)):
         if all(name in row.figures for row in three):
             gaps = [sign * (a.figures[name] - b.figures[name]) for a, b in pairwise(three)]
             spread = max(row.deviations.get(name, 0.0) for row in three)

@@ -33,18 +33,18 @@ COLUMNS: dict[str, Column] = {
         "",  # MLE has had no such freedom, so its row does not compare
     ),
     "uniq": Column("uniq", "distinct tokens among the predictions", "count", "human"),
-    "rep_16": Column("Rep/16", _REP_L.format(16), "share", "human"),
-    "rep_32": Column("Rep/32", _REP_L.format(32), "share", "human"),
-    "rep_128": Column("Rep/128", _REP_L.format(128), "share", "human"),
+    "rep_window_16": Column("Rep/16", _REP_L.format(16), "share", "human"),
+    "rep_window_32": Column("Rep/32", _REP_L.format(32), "share", "human"),
+    "rep_window_128": Column("Rep/128", _REP_L.format(128), "share", "human"),
     "rep_1": Column("Rep-1", "share of a text's words said before in it", "share", "human"),
     "rep_2": Column("Rep-2", "the same of its pairs of words", "share", "human"),
     "rep_3": Column("Rep-3", "the same of its runs of three words", "share", "human"),
     "uniq_w": Column("uniq-w", "distinct words over all texts", "count", "human"),
     "bits_per_byte": Column("bits/byte", "NLL in bits a byte of text: compares between tokenizers", "number", "low"),
     "accuracy": Column("accuracy", "share of predictions that are right", "share", "high"),
-    "wrep_16": Column("wrong Rep/16", "Rep/16 where the prediction is wrong", "share", "low"),
-    "wrep_32": Column("wrong Rep/32", "Rep/32 where the prediction is wrong", "share", "low"),
-    "wrep_128": Column("wrong Rep/128", "Rep/128 where the prediction is wrong", "share", "low"),
+    "wrong_rep_window_16": Column("wrong Rep/16", "Rep/16 where the prediction is wrong", "share", "low"),
+    "wrong_rep_window_32": Column("wrong Rep/32", "Rep/32 where the prediction is wrong", "share", "low"),
+    "wrong_rep_window_128": Column("wrong Rep/128", "Rep/128 where the prediction is wrong", "share", "low"),
     "seen_mass": Column("seen mass", "probability of all tokens already read, together", "share", "human"),
     "rep_1_no_unk": Column("Rep-1 no <unk>", "Rep-1 with <unk> taken out of the texts", "share", "human"),
     "rep_2_no_unk": Column("Rep-2 no <unk>", "Rep-2 with <unk> taken out of the texts", "share", "human"),
@@ -79,7 +79,7 @@ COLUMNS |= {
 
 # The main table: the paper's columns; everything else a system has goes into a second one.
 MAIN: dict[str, tuple[str, ...]] = {
-    _TOKENS: ("ppl", "calibrated_ppl", "uniq", "rep_16", "rep_32", "rep_128"),
+    _TOKENS: ("ppl", "calibrated_ppl", "uniq", "rep_window_16", "rep_window_32", "rep_window_128"),
     _TEXTS: ("rep_1", "rep_2", "rep_3", "uniq_w", "words"),
     _TRAINING: ("train_seconds", "tokens_per_second", "peak_memory_mib"),
     _DIRECTED: ("rouge_1", "rouge_2", "rouge_l", "rouge_lsum", "moverscore_1", "cider", "meteor", "bleu"),

@@ -16,13 +16,13 @@ from scalegrad.report.figure import new_figure, style_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-REP_L = ("rep_16", "rep_32", "rep_128")
+REP_L = ("rep_window_16", "rep_window_32", "rep_window_128")
 
 
 def mean_rep_l(figures: Mapping[str, float]) -> float:
     """The mean of Rep/16, Rep/32 and Rep/128, as the paper plots it.
 
-    >>> round(mean_rep_l({"rep_16": 0.1, "rep_32": 0.2, "rep_128": 0.6}), 9)
+    >>> round(mean_rep_l({"rep_window_16": 0.1, "rep_window_32": 0.2, "rep_window_128": 0.6}), 9)
     0.3
     """
     return sum(figures[name] for name in REP_L) / len(REP_L)
@@ -38,12 +38,12 @@ def sensitivity_plots(comparison: Comparison) -> list[Plot]:
         _plot(comparison, swept, "sensitivity-rep", "Repetition over γ", {"mean Rep/l": "mean"}),
         _plot(comparison, swept, "sensitivity-uniq", "Distinct predictions over γ", {"uniq": "uniq"}),
         _plot(comparison, swept, "sensitivity-each", "Each Rep/l over γ",
-              {"Rep/16": "rep_16", "Rep/32": "rep_32", "Rep/128": "rep_128"}),
+              {"Rep/16": "rep_window_16", "Rep/32": "rep_window_32", "Rep/128": "rep_window_128"}),
         _plot(comparison, swept, "sensitivity-texts", "Repetition of texts over γ",
               {"Rep-1": "rep_1", "Rep-2": "rep_2", "Rep-3": "rep_3"}),
     ]  # fmt: skip
     if all("rep_1" in system.figures for system in swept):  # the page draws the one of Rep-1 anyway
-        found.append(trade_off(comparison, ("rep_128",)))
+        found.append(trade_off(comparison, ("rep_window_128",)))
     return [plot for plot in found if plot is not None]
 
 

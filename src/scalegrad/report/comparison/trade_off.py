@@ -39,7 +39,7 @@ class _Mark(NamedTuple):
     drawn: ErrorbarContainer
 
 
-def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_128")) -> Plot | None:
+def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_window_128")) -> Plot | None:
     """Perplexity against repetition, the first of `figures` that is there: lower left is better.
 
     Human text is a line, for it has no perplexity. Strengths of one objective are joined, and so are the penalties a

@@ -16,7 +16,7 @@ LANGUAGE_MODELLING = "language modelling, 1,024 targets a chunk"
 BLOCKS_150 = "completion, 150-token blocks (what the paper's row is taken on)"
 BLOCKS_100 = "completion, 100-token blocks (comparable with 100-token continuations)"
 
-_TITLES = {"uniq": "uniq", "rep_16": "Rep/16", "rep_32": "Rep/32", "rep_128": "Rep/128"}
+_TITLES = {"uniq": "uniq", "rep_window_16": "Rep/16", "rep_window_32": "Rep/32", "rep_window_128": "Rep/128"}
 _TITLES |= {"rep_1": "Rep-1", "rep_2": "Rep-2", "rep_3": "Rep-3", "uniq_w": "uniq-w"}
 
 _READING = (
@@ -49,7 +49,7 @@ def corpus_rows(name: str = "wikitext-103") -> list[CorpusRow]:
 
     >>> row = corpus_rows()[0]
     >>> row.split, {name: round(figure, 5) for name, figure in row.figures.items()}
-    ('test', {'uniq': 18271, 'rep_16': 0.17747, 'rep_32': 0.28479, 'rep_128': 0.47993})
+    ('test', {'uniq': 18271, 'rep_window_16': 0.17747, 'rep_window_32': 0.28479, 'rep_window_128': 0.47993})
     """
     if name != "wikitext-103":
         raise ValueError(f"corpus is {name!r}; the human rows that can be taken here are those of wikitext-103")

@@ -59,7 +59,7 @@ def evaluate(
     """Language-modelling and auto-completion figures of a causal LM on `corpus`, as plain JSON values.
 
     - "language_modelling": on 1,025-token chunks (shorter where the model's context is): ppl, calibrated_ppl (with
-      `gamma`), bits_per_byte, seen_mass, accuracy, rep_16 … wrep_128, uniq;
+      `gamma`), bits_per_byte, seen_mass, accuracy, rep_window_16 … wrong_rep_window_128, uniq;
     - "penalised": for each γ of the strategies, {"gamma=0.2": …}, the columns above for the model as it decodes under
       it, seen probabilities times γ: what to hold a model trained with that γ against;
     - "completion": for each strategy rep_1, rep_2, rep_3, uniq_w, n_texts of `new_tokens` new tokens after 50-token
