@@ -15,7 +15,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 from tests.guards import verbs
@@ -144,41 +143,30 @@ def plan(checkout: Path, replay: Path | None, each: int, packages: list[str] | N
     return {"mutations": chosen, "gone": gone}
 
 
-def run_tests(checkout: Path, source: Path, package: str, limit: float | None) -> str:
-    """ "passed", "failed" or "timeout" of the package's tests on a copy of src."""
-    tests = [path for path in TESTS[package] if (checkout / path).exists()]
+def run_tests(checkout: Path, package: str, mutation: dict[str, Any] | None = None, limit: float | None = None) -> str:
+    """ "survived", "killed" or "timeout": what the package's tests make of a copy of src with the mutation in it."""
     environment = verbs.environment(checkout) | {"PYTHONDONTWRITEBYTECODE": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(source), str(checkout)])
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-n",
-        "0",
-        "--rootdir",
-        str(checkout),
-    ]
-    command += ["-c", str(checkout / "pyproject.toml"), *tests, str(source / "scalegrad" / package)]
-    process = subprocess.Popen(
-        command,
-        cwd=checkout,
-        env=environment,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        return "passed" if process.wait(limit) == 0 else "failed"
-    except subprocess.TimeoutExpired:
-        return "timeout"
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)  # the group that this process began, and no other
-            process.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        source = shutil.copytree(checkout / "src", Path(folder, "src"), ignore=shutil.ignore_patterns("__pycache__"))
+        environment["PYTHONPATH"] = os.pathsep.join([str(source), str(checkout)])
+        if mutation:
+            path = source / "scalegrad" / mutation["file"]
+            lines = path.read_text().splitlines(keepends=True)
+            lines[mutation["line"] - 1] = mutation["after"] + "\n"
+            path.write_text("".join(lines))
+        tests = [path for path in TESTS[package] if (checkout / path).exists()]
+        command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-n", "0", "--rootdir", "."]
+        command += ["-c", "pyproject.toml", *tests, str(source / "scalegrad" / package)]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen(command, cwd=checkout, env=environment, start_new_session=True, **quiet)
+        try:
+            return "killed" if process.wait(limit) else "survived"
+        except subprocess.TimeoutExpired:
+            return "timeout"
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # the group that this process began, and no other
+                process.wait()
 
 
 def record(checkout: Path, file: Path, replay: Path | None, each: int, packages: list[str] | None) -> None:
@@ -195,31 +183,18 @@ def record(checkout: Path, file: Path, replay: Path | None, each: int, packages:
 
     def check_unchanged(package: str) -> None:
         """The tests must pass on unchanged code; how long they take sets the limit for changed code."""
-        began, copy = time.monotonic(), copies.get()
-        if run_tests(checkout, copy, package, None) != "passed":
+        began = time.monotonic()
+        if run_tests(checkout, package) != "survived":
             raise SystemExit(f"the tests of {package} fail on unchanged code: mutations would teach nothing")
-        copies.put(copy)
         note(seconds, package, round(time.monotonic() - began))
 
     def attempt(one: dict[str, Any]) -> None:
-        copy = copies.get()
-        path = copy / "scalegrad" / one["file"]
-        original = path.read_text()
-        lines = original.splitlines()
-        lines[one["line"] - 1] = one["after"]
-        path.write_text("\n".join(lines) + "\n")
-        result = run_tests(checkout, copy, one["package"], 4 * seconds[one["package"]] + 60)
-        path.write_text(original)
-        copies.put(copy)
-        note(one, "outcome", {"passed": "survived", "failed": "killed"}.get(result, result))
+        limit = 4 * seconds[one["package"]] + 60
+        note(one, "outcome", run_tests(checkout, one["package"], one, limit))
         print(f"{one['outcome']:9} {one['file']}:{one['line']}: {one['after'].strip()}", flush=True)
 
     waiting = [one for one in recorded["mutations"] if "outcome" not in one]
-    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(2) as threads:
-        copies: Queue[Path] = Queue()
-        for name in ("one", "two"):
-            copies.put(Path(temporary) / name)
-            shutil.copytree(checkout / "src", Path(temporary) / name, ignore=shutil.ignore_patterns("__pycache__"))
-        needed = dict.fromkeys(one["package"] for one in waiting)
-        list(threads.map(check_unchanged, [package for package in needed if package not in seconds]))
+    needed = [package for package in dict.fromkeys(one["package"] for one in waiting) if package not in seconds]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(check_unchanged, needed))
         list(threads.map(attempt, waiting))

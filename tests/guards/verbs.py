@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.tiny_bert import save_tiny_bert
+
 WORDS = (
     "the a cat dog sat ran on mat rug slept barked and it was red blue big small we show that model is fast slow new"
 )
@@ -115,18 +117,7 @@ def make_inputs(folder: Path) -> None:
     sizes = {"vocab_size": 257, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 160}
     hf.GPT2LMHeadModel(hf.GPT2Config(**sizes, **ids)).save_pretrained(folder / "gpt")
 
-    characters = "abcdefghijklmnopqrstuvwxyz0123456789"
-    special = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
-    plain = [*WORDS.split(), ".", ",", "!", "?", *characters, *(f"##{one}" for one in characters)]
-    pieces = dict.fromkeys([*special.values(), "[unused0]", *plain])
-    words = tk.Tokenizer(tk.models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
-    words.normalizer = tk.normalizers.BertNormalizer(lowercase=True)
-    words.pre_tokenizer, words.decoder = tk.pre_tokenizers.BertPreTokenizer(), tk.decoders.WordPiece(cleanup=False)
-    named = {f"{name}_token": token for name, token in special.items()}
-    hf.PreTrainedTokenizerFast(tokenizer_object=words, **named).save_pretrained(folder / "bert")
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    config = hf.BertConfig(vocab_size=len(pieces), max_position_embeddings=192, **sizes)
-    hf.BertModel(config, add_pooling_layer=False).save_pretrained(folder / "bert")
+    save_tiny_bert(folder / "bert", positions=192)
     config = hf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 12], depths=[1, 1], layer_type="basic")
     hf.ResNetModel(config).save_pretrained(folder / "resnet")
     settings = {"image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": 32}, "crop_pct": 1.0}
