@@ -6,6 +6,7 @@ import html
 import re
 
 import pytest
+from sqlalchemy.exc import OperationalError
 from tests.study.studies import made_folder
 from tests.study.visitors import Visitor, fields, made_app
 
@@ -184,21 +185,21 @@ def test_answers_survive_the_server(made, tmp_path):
     reader.dispose()
 
 
-def test_a_database_that_fails_gives_a_page_that_says_nothing_was_recorded(made, monkeypatch):
-    from sqlalchemy.exc import OperationalError
-
+@pytest.mark.parametrize("error", [OperationalError("INSERT", {}, Exception("disk full")), MemoryError()])
+def test_a_database_that_fails_gives_a_page_that_asks_to_send_the_answer_again(made, monkeypatch, error):
     _, links, app = made
     anna = Visitor(app)
     anna.enter(links["rater-1"])
     post = fields(anna.page(), "/answer") | {"choice": "first"}
 
     def broken(*_):
-        raise OperationalError("INSERT", {}, Exception("disk full"))
+        raise error
 
     monkeypatch.setattr(app.state.site.answers, "answer", broken)
     response = anna.client.post("/answer", data=post)
     assert response.status_code == 503
-    assert "nothing was recorded" in response.text
+    assert "could not be stored" in response.text
+    assert "send it again" in response.text
     monkeypatch.undo()
     assert anna.client.post("/answer", data=post).headers["location"] == "/rate"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -20,6 +21,7 @@ from starlette.exceptions import HTTPException
 from scalegrad.study.answers import Answers
 from scalegrad.study.folder import default_database, load_secrets, load_study
 from scalegrad.study.web import organiser, rating
+from scalegrad.study.web.connections import ACCEPTED_AT_ONCE, AcceptErrors, LimitedProtocol
 from scalegrad.study.web.guards import HEADERS, Guard, hide_links_in_logs
 from scalegrad.study.web.site import HERE, Refused, Site
 
@@ -74,10 +76,15 @@ def _add_refusals(app: FastAPI, site: Site) -> None:
         headers = dict(error.headers or {})
         return site.refusal(Refused(error.status_code, heading, "Your answers are safe.", headers))
 
+    @app.exception_handler(MemoryError)  # what SQLite's driver makes of SQLITE_NOMEM
     @app.exception_handler(SQLAlchemyError)
-    def unavailable(_: Request, error: SQLAlchemyError) -> HTMLResponse:
-        _log.error("the database failed: %s", error)
-        sentence = "Answers cannot be stored at this moment, so nothing was recorded. Please go back and try again."
+    def unavailable(_: Request, error: Exception) -> HTMLResponse:
+        _log.error("the database failed: %r", error)
+        # Nobody knows whether a commit that failed has reached the disk; sending the answer again settles it.
+        sentence = (
+            "Your answer could not be stored at this moment. Please go back and send it again; however often it is "
+            "sent, it counts once."
+        )
         return site.refusal(Refused(503, "One moment, please", sentence, {"Retry-After": "5"}))
 
     @app.exception_handler(Exception)
@@ -107,6 +114,9 @@ def serve(
         log_level="info" if log_requests else "warning",
         access_log=log_requests,
         log_config=None,
+        http=LimitedProtocol,
+        ws="none",
+        backlog=ACCEPTED_AT_ONCE,
         server_header=False,
         timeout_graceful_shutdown=10,
     )
@@ -138,7 +148,6 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        listener.listen(2048)
     except (OSError, OverflowError) as error:
         listener.close()
         raise ValueError(f"cannot listen on port {port} of {host}: {error}") from None
@@ -151,5 +160,8 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(AcceptErrors())
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(2048)  # those who come at the same moment wait in line, however few are accepted at once
         self._ready()
