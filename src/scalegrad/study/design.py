@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -47,6 +49,11 @@ class Study:
     pairs: tuple[tuple[str, str], ...]
     items: tuple[Item, ...]
     sheets: dict[str, tuple[Shown, ...]]
+
+    def fingerprint(self) -> str:
+        """A hash of what raters are shown and asked: of everything but the closing date, which may be moved."""
+        design = json.dumps(replace(self, closes=None), default=vars, sort_keys=True)
+        return hashlib.sha256(design.encode()).hexdigest()
 
     def shown(self, rater: str, number: int) -> tuple[Shown, Item]:
         """What `rater` is asked at `number`, counted from 1."""
