@@ -73,6 +73,25 @@ def test_new_writes_what_was_asked_for(tmp_path, files, capsys):
         assert link.rsplit("/", 1)[1] not in out
 
 
+def test_checks_that_reuse_prefixes_are_noted(tmp_path, files, capsys):
+    """Forty prefixes: with 38 in the study, two of three checks are made of others."""
+    assert new(tmp_path / "few", files, "--prefixes", "38", "--checks", "2") == 0
+    assert "Note" not in capsys.readouterr().out
+    assert new(tmp_path / "many", files, "--prefixes", "38", "--checks", "3") == 0
+    assert "1 of 3 attention checks reuse a prefix" in capsys.readouterr().out
+    assert new(tmp_path / "json", files, "--prefixes", "38", "--checks", "3", "--json") == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert "reuse a prefix" in note
+    rate_all(tmp_path / "many", lambda item: item.systems[0])
+    assert run("study", "analyse", str(tmp_path / "many")) == 0
+    assert "1 of 3 attention checks reuse a prefix" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_question_in_another_language_is_noted(tmp_path, files, capsys):
+    assert new(tmp_path / "study", files, "--prefixes", "5", "--question", "Welcher Text ist besser?") == 0
+    assert "the other words on the raters' pages are English" in capsys.readouterr().out
+
+
 def test_new_in_json_and_with_other_field_names(tmp_path, capsys):
     lines = [{"n": i, "p": f"prefix {i}", "c": f"text {i}"} for i in range(5)]
     one = write_jsonl(tmp_path / "a.jsonl", lines)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.study.studies import made_folder
 
-from scalegrad.study.web.connections import AcceptErrors
+from scalegrad.study.web.connections import on_loop_error
 
 # `study serve` with less patience, so that the test need not wait long.
 SERVE = """
@@ -134,7 +134,7 @@ def test_more_connections_than_files_leave_the_log_empty_and_raters_come_back(se
 
 def test_errors_while_accepting_are_one_line_and_other_errors_are_shown(caplog):
     loop = asyncio.new_event_loop()
-    loop.set_exception_handler(AcceptErrors())
+    loop.set_exception_handler(on_loop_error)
     full = OSError(errno.EMFILE, "Too many open files")
     for _ in range(1000):
         loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": full})

@@ -63,6 +63,16 @@ def test_a_study_of_one_pair_is_said_in_the_singular(tmp_path):
     assert "Your answer is saved." in anna.page()
 
 
+def test_a_question_of_ones_own_stands_in_place_of_the_criteria(tmp_path):
+    for name, options in (("usual", {}), ("own", {"question": "Welcher Text ist besser?"})):
+        _, links = made_folder(tmp_path / name, **options)
+        anna = Visitor(made_app(tmp_path / name))
+        anna.get(links["rater-1"])
+        welcome = anna.page()
+        assert ("Readability" in welcome) == (name == "usual")
+        assert ("Welcher Text ist besser?" in welcome) == (name == "own")
+
+
 def test_no_system_is_named_anywhere_a_rater_looks(tmp_path):
     systems = ("zyxmodel", "qwvmodel")
     study, links = made_folder(tmp_path / "study", systems=systems, prefixes=4, checks=1, repeats=1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -232,15 +232,15 @@ class Answers:
         return closed_at is not None or (self.study.closes is not None and now >= self.study.closes)
 
     def _prepare(self) -> None:
-        """Make the tables and the rows of the study and its raters, unless another server does so at this moment."""
+        """Make the tables and rows. If another server does so at this moment, the second try sees them."""
         try:
+            with suppress(sa.exc.SQLAlchemyError):
+                self._make_rows()
+                return
             self._make_rows()
-        except sa.exc.SQLAlchemyError:
-            try:
-                self._make_rows()  # if the other one was quicker, all is there now
-            except sa.exc.SQLAlchemyError as error:
-                where = self._engine.url.render_as_string(hide_password=True)
-                raise ValueError(f"the database {where} cannot be used: {getattr(error, 'orig', error)}") from None
+        except sa.exc.SQLAlchemyError as error:
+            where = self._engine.url.render_as_string(hide_password=True)
+            raise ValueError(f"the database {where} cannot be used: {getattr(error, 'orig', error)}") from None
 
     def _make_rows(self) -> None:
         tables.create_all(self._engine)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections import deque
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain, pairwise
@@ -15,7 +14,7 @@ from scalegrad.study.completions import Completions
 from scalegrad.study.design import QUESTION, TITLE, Item, Shown, Study
 
 # How often a sheet is drawn anew before it counts as impossible.
-_ATTEMPTS = 100
+_ATTEMPTS = 1000
 
 
 def draw_study(
@@ -169,18 +168,10 @@ def _arranged(items: list[Item], repeats: int, generator: random.Random) -> list
     # A repeat comes from the first half and returns in the second, its sides changed: who always picks one side
     # contradicts themselves.
     size = len(sheet)
-    waiting = deque(generator.sample(first_half, repeats))
-    misses = 0
-    while waiting:
-        shown = waiting.popleft()
+    for shown in generator.sample(first_half, repeats):
         earliest = min(len(sheet), max(size // 2, sheet.index(shown) + max(1, size // 4)))
         again = Shown(shown.item, not shown.swapped, repeat=True)
-        if _insert(items, sheet, again, earliest, len(sheet), generator):
-            misses = 0
-            continue
-        waiting.append(shown)  # it may fit once another one is in
-        misses += 1
-        if misses == len(waiting):
+        if not _insert(items, sheet, again, earliest, len(sheet), generator):
             return None
     return sheet
 

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvicorn
-import uvicorn.logging
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
@@ -21,7 +20,7 @@ from starlette.exceptions import HTTPException
 from scalegrad.study.answers import Answers
 from scalegrad.study.folder import default_database, load_secrets, load_study
 from scalegrad.study.web import organiser, rating
-from scalegrad.study.web.connections import ACCEPTED_AT_ONCE, AcceptErrors, LimitedProtocol
+from scalegrad.study.web.connections import ACCEPTED_AT_ONCE, LimitedProtocol, on_loop_error
 from scalegrad.study.web.guards import HEADERS, Guard, hide_links_in_logs
 from scalegrad.study.web.site import HERE, Refused, Site
 
@@ -42,7 +41,6 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        hide_links_in_logs()
         yield
         answers.dispose()
 
@@ -115,12 +113,11 @@ def serve(
         access_log=log_requests,
         log_config=None,
         http=LimitedProtocol,
-        ws="none",
+        ws="none",  # an upgraded connection would escape the limits
         backlog=ACCEPTED_AT_ONCE,
         server_header=False,
         timeout_graceful_shutdown=10,
     )
-    hide_links_in_logs()
     with _listening(host, port) as listener:
         name = f"[{host}]" if ":" in host else host
         _Server(config, lambda: ready(f"http://{name}:{listener.getsockname()[1]}")).run(sockets=[listener])
@@ -128,15 +125,9 @@ def serve(
 
 def _log_to_stderr() -> None:
     """Set up the server's own logs; uvicorn's way, `logging.config`, closes the handlers of every other library too."""
-    forms = {
-        "uvicorn": uvicorn.logging.DefaultFormatter("%(levelprefix)s %(message)s"),
-        "uvicorn.access": uvicorn.logging.AccessFormatter(
-            '%(levelprefix)s %(client_addr)s - "%(request_line)s" %(status_code)s'
-        ),
-    }
-    for name, form in forms.items():
-        handler = logging.StreamHandler()
-        handler.setFormatter(form)
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    for name in ("uvicorn", "uvicorn.access"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
 
@@ -160,8 +151,8 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        asyncio.get_running_loop().set_exception_handler(AcceptErrors())
+        asyncio.get_running_loop().set_exception_handler(on_loop_error)
         await super().startup(sockets)
         for listener in sockets or ():
-            listener.listen(2048)  # those who come at the same moment wait in line, however few are accepted at once
+            listener.listen(2048)  # however few are accepted at once, the others wait in line
         self._ready()

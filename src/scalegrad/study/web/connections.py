@@ -67,16 +67,17 @@ class LimitedProtocol(H11Protocol):
             self._deadline = None
 
 
-class AcceptErrors:
-    """A handler of the event loop's errors: one line when no connection can be accepted, not a traceback for each."""
+_accept_errors: set[int | None] = set()
 
-    def __init__(self) -> None:
-        self._logged = False
 
-    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Handle one error; asyncio itself tries to accept again a second later."""
-        if not str(context.get("message", "")).startswith("socket.accept()"):
-            loop.default_exception_handler(context)
-        elif not self._logged:
-            self._logged = True
-            logging.getLogger("uvicorn.error").warning("connections have to wait: %s", context.get("exception"))
+def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what went wrong in the event loop; of connections that cannot be accepted, each kind of error once.
+
+    asyncio tries to accept again a second later, and would log a traceback for each connection that waits.
+    """
+    error = context.get("exception")
+    if not isinstance(error, OSError) or not str(context.get("message")).startswith("socket.accept()"):
+        loop.default_exception_handler(context)
+    elif error.errno not in _accept_errors:
+        _accept_errors.add(error.errno)
+        logging.getLogger("uvicorn.error").warning("connections have to wait: %s", error)
