@@ -77,11 +77,11 @@ def _add_refusals(app: FastAPI, site: Site) -> None:
     @app.exception_handler(MemoryError)  # what SQLite's driver makes of SQLITE_NOMEM
     @app.exception_handler(SQLAlchemyError)
     def unavailable(_: Request, error: Exception) -> HTMLResponse:
-        _log.error("the database failed: %r", error)
+        _log.error("the database failed: %s: %s", type(error).__name__, error)
         # Nobody knows whether a commit that failed has reached the disk; sending the answer again settles it.
         sentence = (
-            "Your answer could not be stored at this moment. Please go back and send it again; however often it is "
-            "sent, it counts once."
+            "The study's storage failed just now. If you sent an answer, please go back and send it again: it counts "
+            "once, however often it is sent."
         )
         return site.refusal(Refused(503, "One moment, please", sentence, {"Retry-After": "5"}))
 
