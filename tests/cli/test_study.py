@@ -225,6 +225,13 @@ def test_from_new_to_analyse(tmp_path, files, capsys):
     assert capsys.readouterr().err == "scalegrad: level must be a share between 0 and 1, not 2\n"
 
 
+def test_a_title_with_brackets_is_printed_as_it_is(tmp_path, files, capsys):
+    new(tmp_path / "study", files, "--prefixes", "5", "--title", "Which[/b] is better?")
+    rate_all(tmp_path / "study", lambda item: item.systems[0])
+    assert run("study", "analyse", str(tmp_path / "study")) == 0
+    assert "Which[/b] is better?" in capsys.readouterr().out
+
+
 def test_serve_leaves_the_logs_of_others_alone(tmp_path, files, capsys):
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)

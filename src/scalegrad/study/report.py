@@ -72,9 +72,10 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
 
 def _table(title: str, columns: list[str]) -> Table:
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     for name in columns:
         table.add_column(name, justify="left" if name in ("pair", "rater", "English") else "right")
     return table
