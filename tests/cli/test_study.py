@@ -73,6 +73,25 @@ def test_new_writes_what_was_asked_for(tmp_path, files, capsys):
         assert link.rsplit("/", 1)[1] not in out
 
 
+def test_checks_that_reuse_prefixes_are_noted(tmp_path, files, capsys):
+    """Forty prefixes: with 38 in the study, two of three checks are made of others."""
+    assert new(tmp_path / "few", files, "--prefixes", "38", "--checks", "2") == 0
+    assert "Note" not in capsys.readouterr().out
+    assert new(tmp_path / "many", files, "--prefixes", "38", "--checks", "3") == 0
+    assert "1 of 3 attention checks reuse a prefix" in capsys.readouterr().out
+    assert new(tmp_path / "json", files, "--prefixes", "38", "--checks", "3", "--json") == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert "reuse a prefix" in note
+    rate_all(tmp_path / "many", lambda item: item.systems[0])
+    assert run("study", "analyse", str(tmp_path / "many")) == 0
+    assert "1 of 3 attention checks reuse a prefix" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_question_in_another_language_is_noted(tmp_path, files, capsys):
+    assert new(tmp_path / "study", files, "--prefixes", "5", "--question", "Welcher Text ist besser?") == 0
+    assert "the other words on the raters' pages are English" in capsys.readouterr().out
+
+
 def test_new_in_json_and_with_other_field_names(tmp_path, capsys):
     lines = [{"n": i, "p": f"prefix {i}", "c": f"text {i}"} for i in range(5)]
     one = write_jsonl(tmp_path / "a.jsonl", lines)
@@ -118,6 +137,66 @@ def test_mismatched_prefixes_are_refused_with_the_difference(tmp_path, files, ca
     assert "Markt" in said
 
 
+def rate_all(folder, wanted):
+    """Every rater answers everything; `wanted(item)` names the system they prefer."""
+    study = load_study(folder)
+    answers = Answers(default_database(folder), study, quickest=0)
+    for rater, sheet in study.sheets.items():
+        answers.start(rater, "native")
+        for number in range(1, len(sheet) + 1):
+            prefers = wanted(study.shown(rater, number)[1])
+            choice = "first" if study.chosen(rater, number, "first") == prefers else "second"
+            answers.answer(rater, number, 0, choice)
+    answers.dispose()
+
+
+def swap_systems(design):
+    for item in design["items"]:
+        item["systems"].reverse()
+
+
+def shorten_sheets(design):
+    design["sheets"] = {rater: sheet[:3] for rater, sheet in design["sheets"].items()}
+
+
+def change_a_text(design):
+    design["items"][0]["texts"][0] += "."
+
+
+def change_a_side(design):
+    design["sheets"]["rater-1"][0][1] ^= 1
+
+
+@pytest.mark.parametrize("edit", [swap_systems, shorten_sheets, change_a_text, change_a_side])
+def test_an_edited_design_is_refused(tmp_path, files, capsys, edit):
+    folder = tmp_path / "study"
+    new(folder, files, "--pair", "sg:mle", "--prefixes", "6")
+    rate_all(folder, lambda item: "sg" if int(item.prefix_id) % 4 else "mle")
+    original = (folder / "study.json").read_text()
+    design = json.loads(original)
+    edit(design)
+    (folder / "study.json").write_text(json.dumps(design))
+    for verb in (("analyse",), ("serve", "--port", "70000")):
+        capsys.readouterr()
+        assert run("study", verb[0], str(folder), *verb[1:]) == 2
+        error = capsys.readouterr().err
+        assert "study.json" in error
+        assert "edited" in error
+        assert error.count("\n") == 1
+    (folder / "study.json").write_text(original)
+    assert run("study", "analyse", str(folder)) == 0
+
+
+def test_a_design_laid_out_otherwise_or_closing_later_is_not_edited(tmp_path, files):
+    folder = tmp_path / "study"
+    new(folder, files, "--pair", "sg:mle", "--prefixes", "6", "--closes", "2031-05-01")
+    rate_all(folder, lambda item: "sg")
+    design = json.loads((folder / "study.json").read_text())
+    design["closes"] = "2032-05-01T00:00:00+00:00"
+    (folder / "study.json").write_text(json.dumps(design, indent=4, sort_keys=True))
+    assert run("study", "analyse", str(folder)) == 0
+
+
 def test_from_new_to_analyse(tmp_path, files, capsys):
     folder = tmp_path / "study"
     new(folder, files, "--pair", "sg:mle", "--prefixes", "10")
@@ -144,6 +223,13 @@ def test_from_new_to_analyse(tmp_path, files, capsys):
     assert "paper" in printed
     assert run("study", "analyse", str(folder), "--level", "2") == 2
     assert capsys.readouterr().err == "scalegrad: level must be a share between 0 and 1, not 2\n"
+
+
+def test_a_title_with_brackets_is_printed_as_it_is(tmp_path, files, capsys):
+    new(tmp_path / "study", files, "--prefixes", "5", "--title", "Which[/b] is better?")
+    rate_all(tmp_path / "study", lambda item: item.systems[0])
+    assert run("study", "analyse", str(tmp_path / "study")) == 0
+    assert "Which[/b] is better?" in capsys.readouterr().out
 
 
 def test_serve_leaves_the_logs_of_others_alone(tmp_path, files, capsys):

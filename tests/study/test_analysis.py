@@ -7,13 +7,17 @@ import json
 import math
 import os
 import random
+import statistics
 from dataclasses import replace
+from statistics import NormalDist
 
+import numpy as np
 import pytest
 from tests.study.studies import made_completions, made_study
 
+from scalegrad.metrics.significance import crossed_interval
 from scalegrad.study import draw_study
-from scalegrad.study.analysis import analyse, sign_test_p
+from scalegrad.study.analysis import COVERAGE, analyse, sign_test_p
 from scalegrad.study.answers import Answer
 from scalegrad.study.report import analysis_as_dict, report_page, write_report
 from scalegrad.study.votes import votes_csv, votes_of
@@ -66,8 +70,8 @@ def test_the_papers_counts_give_the_papers_table(counts, win_rate, agreement, ac
     assert figures.win_rate.high - figures.win_rate.low == pytest.approx(2 * 1.96 * spread, rel=0.12)
 
 
-def simulated(preference, seed, raters=3, prefixes=100):
-    """Raters who prefer sg with a chance that differs from prefix to prefix, `preference` on average."""
+def simulated(preference, seed, raters=3, prefixes=100, spread=0.15):
+    """Raters who prefer sg with a chance that differs by `spread` from rater to rater, and from prefix to prefix."""
     study = draw_study(
         made_completions(prefixes, ("sg", "mle")),
         study_id="sim",
@@ -76,34 +80,84 @@ def simulated(preference, seed, raters=3, prefixes=100):
         seed=seed,
     )
     generator = random.Random(seed)
-    strength = 4.0
-    chances = {
-        key: generator.betavariate(strength * preference, strength * (1 - preference))
-        for key in map(str, range(prefixes))
-    }
-    return study, answers_by(
-        study, lambda rater, item, _: "sg" if generator.random() < chances[item.prefix_id] else "mle"
-    )
+    shift = {name: generator.gauss(0, spread) for name in [*study.sheets, *map(str, range(prefixes))]}
+
+    def prefer(rater, item, _):
+        return "sg" if generator.random() < preference + shift[rater] + shift[item.prefix_id] else "mle"
+
+    return study, answers_by(study, prefer)
 
 
-@pytest.mark.parametrize("preference", [0.5, 0.7, 0.9])
-def test_simulated_studies_recover_the_preference_and_intervals_cover_it(preference):
-    rates, covered = [], 0
-    runs = 60
-    for seed in range(runs):
-        figures = analyse(*simulated(preference, seed), resamples=400).pairs[0]
-        rates.append(figures.win_rate.estimate)
-        covered += figures.win_rate.low <= preference <= figures.win_rate.high
-    # Standard error of one study: √(p(1−p)(1/5 + 4/5/3)/100); 60 of them give their mean.
-    error = math.sqrt(preference * (1 - preference) * (1 / 5 + 4 / 15) / 100 / runs)
-    assert sum(rates) / runs == pytest.approx(preference, abs=4 * error)
-    assert covered >= 51  # 57 expected of 60 at 95%; fewer than 51 has a chance below 1%
+def population_rate(preference, spread=0.15):
+    """The win rate over all raters and prefixes there could be: a chance cannot leave 0 … 1."""
+    chances = [NormalDist(preference, spread * 2**0.5).inv_cdf((i + 0.5) / 10_000) for i in range(10_000)]
+    return statistics.fmean(min(1.0, max(0.0, chance)) for chance in chances)
+
+
+def covered(raters, preference, studies, prefixes=100, spread=0.15):
+    """In how many of simulated studies the interval holds the win rate of the population."""
+    generator = np.random.default_rng(raters)
+    truth = population_rate(preference, spread)
+    count = 0
+    for _ in range(studies):
+        chances = preference + generator.normal(0, spread, (raters, 1)) + generator.normal(0, spread, prefixes)
+        interval = crossed_interval((generator.random((raters, prefixes)) < chances).astype(float))
+        count += interval.low <= truth <= interval.high
+    return count
+
+
+@pytest.mark.parametrize("preference", [0.5, 0.7, 0.85])
+def test_intervals_hold_the_truth_where_raters_differ(preference):
+    """200 studies: 95% are 190; fewer than 180 of 10 raters has a chance below .2%."""
+    assert covered(10, preference, studies=200) >= 180
+
+
+@pytest.mark.parametrize("raters", COVERAGE)
+def test_the_report_says_what_intervals_of_few_raters_hold(raters):
+    shares = {preference: covered(raters, preference, studies=200) / 200 for preference in (0.5, 0.7, 0.85)}
+    assert statistics.fmean(shares.values()) == pytest.approx(COVERAGE[raters], abs=0.025), shares
+
+
+def test_whole_studies_recover_the_preference_and_hold_it():
+    truth = population_rate(0.7)
+    figures = [analyse(*simulated(0.7, seed, raters=10, prefixes=40)).pairs[0].win_rate for seed in range(40)]
+    # Standard error of one study: √(.0225 / 10 + .0225 / 40 + .2 / 400) = .058.
+    assert statistics.fmean(interval.estimate for interval in figures) == pytest.approx(truth, abs=4 * 0.058 / 40**0.5)
+    assert sum(interval.low <= truth <= interval.high for interval in figures) >= 33
+
+
+def test_few_raters_are_said_to_be_few():
+    notes = {raters: analyse(*simulated(0.7, 1, raters=raters, prefixes=20)).notes for raters in (1, 3, 10)}
+    assert "not for other people" in notes[1][0]
+    assert "3 raters are few" in notes[3][0]
+    assert f"{COVERAGE[3]:.0%} with 3" in notes[3][0]
+    assert notes[10] == ()
+    assert "3 raters are few" in report_page(analyse(*simulated(0.7, 1, raters=3, prefixes=20)))
+
+
+def test_a_missing_vote_and_a_single_one_have_an_interval():
+    study, answers = simulated(0.7, 1, raters=3, prefixes=20)
+    whole = analyse(study, answers).pairs[0].win_rate
+    most = analyse(study, answers[:-15]).pairs[0].win_rate
+    assert 0 <= most.low < most.estimate < most.high <= 1
+    assert most.high - most.low == pytest.approx(whole.high - whole.low, rel=0.5)
+    (one,) = analyse(study, answers[:1]).pairs
+    assert (one.win_rate.low, one.win_rate.high) == (0.0, 1.0)
+
+
+def test_checks_that_reuse_prefixes_of_the_study_are_noted_in_the_report():
+    spare = made_study(prefixes=30, checks=10)
+    reused = made_study(prefixes=35, checks=8)
+    assert analyse(spare, []).notes == ()
+    (note,) = analyse(reused, []).notes
+    assert "3 of 8 attention checks reuse a prefix" in note
+    assert note in report_page(analyse(reused, []))
 
 
 def test_no_preference_is_seldom_significant_and_a_strong_one_always():
-    p_values = [analyse(*simulated(0.5, seed), resamples=1).pairs[0].sign_test.p_value for seed in range(60)]
+    p_values = [analyse(*simulated(0.5, seed, spread=0)).pairs[0].sign_test.p_value for seed in range(60)]
     assert sum(p < 0.05 for p in p_values) <= 8  # 3 expected at most; 9 or more has a chance below .3%
-    strong = [analyse(*simulated(0.8, seed), resamples=1).pairs[0].sign_test.p_value for seed in range(10)]
+    strong = [analyse(*simulated(0.8, seed)).pairs[0].sign_test.p_value for seed in range(10)]
     assert max(strong) < 0.001
 
 

@@ -9,13 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.study.studies import made_folder, made_study
 
 from scalegrad.study.answers import Answers, Outcome, open_answers
-from scalegrad.study.database import SharedCommits, open_engine
+from scalegrad.study.database import open_engine
 
 
 @pytest.fixture
@@ -228,33 +227,6 @@ def test_sqlite_is_told_to_keep_what_it_commits(tmp_path):
     with engine.connect() as connection:
         read = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
     assert read == ["wal", 2]  # 2 is FULL: the disk has it before a commit returns
-    engine.dispose()
-
-
-def test_a_failing_write_does_not_take_its_neighbours_along(tmp_path):
-    engine = open_engine(f"sqlite:///{tmp_path / 'x.sqlite'}")
-    with engine.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE t (x INTEGER PRIMARY KEY)")
-    commits = SharedCommits(engine)
-
-    def insert(x):
-        def job(connection):
-            connection.execute(sa.text("INSERT INTO t VALUES (:x)"), {"x": x})
-            if x % 3 == 0:
-                raise KeyError(x)
-            return x
-
-        try:
-            return commits.run(job)
-        except KeyError:
-            return None
-
-    with ThreadPoolExecutor(12) as pool:
-        results = list(pool.map(insert, range(60)))
-    with engine.connect() as connection:
-        kept = list(connection.exec_driver_sql("SELECT x FROM t ORDER BY x").scalars())
-    assert kept == [x for x in range(60) if x % 3]
-    assert results == [x if x % 3 else None for x in range(60)]
     engine.dispose()
 
 

@@ -20,7 +20,7 @@ PAIRS = (("sg", "mle"), ("sg", "ul"))
 
 @settings(max_examples=60, deadline=None)
 @given(
-    prefixes=st.integers(1, 30),
+    prefixes=st.integers(2, 30),
     raters=st.integers(1, 4),
     checks=st.integers(0, 8),
     data=st.data(),
@@ -49,9 +49,42 @@ def test_every_sheet_holds_everything_once_balanced_and_well_spaced(prefixes, ra
                 assert study.items[shown.item].kind == "pair"
                 assert at > place[shown.item]
                 assert shown.swapped != sheet[place[shown.item]].swapped
-        pairs = [study.items[shown.item].prefix_id for shown in first if study.items[shown.item].kind == "pair"]
-        if prefixes > 1:
-            assert all(a != b for a, b in pairwise(pairs))
+    assert in_a_row(study) == 0
+
+
+def in_a_row(study):
+    """How often a sheet shows a prefix twice in a row; a check made of a prefix shows it too."""
+    shown = [[study.items[shown.item] for shown in sheet] for sheet in study.sheets.values()]
+    return sum(
+        one.prefix_id == next_one.prefix_id or one.prefix == next_one.prefix
+        for items in shown
+        for one, next_one in pairwise(items)
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{"prefixes": 10}, {"prefixes": 40, "checks": 8}, {"prefixes": 3}], ids=["repeats", "checks", "few"]
+)
+def test_no_prefix_comes_twice_in_a_row(options):
+    """Two pairs and six repeats, two hundred sheets; with forty prefixes, checks have to reuse those of the study."""
+    names = [f"r{i}" for i in range(200)]
+    options = {"repeats": min(6, options["prefixes"])} | options
+    assert in_a_row(made_study(systems=SYSTEMS, pairs=PAIRS, raters=names, **options)) == 0
+
+
+def test_one_prefix_under_two_ids_is_one_prefix():
+    completions = made_completions(20)
+    prefixes = {key: completions.prefixes[str(int(key) // 2)] for key in completions.prefixes}
+    study = draw_study(
+        Completions(prefixes, completions.texts), study_id="x", prefixes=20, raters=[f"r{i}" for i in range(50)]
+    )
+    assert in_a_row(study) == 0
+
+
+@pytest.mark.parametrize("repeats", [0, 1])
+def test_one_prefix_in_two_pairs_is_refused(repeats):
+    with pytest.raises(ValueError, match=r"prefixes must be more than 1 .*twice in a row"):
+        made_study(systems=SYSTEMS, pairs=PAIRS, prefixes=1, repeats=repeats)
 
 
 def test_repeats_are_a_quarter_of_the_sheet_away():
@@ -154,8 +187,8 @@ def test_ready_checks_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_in_a_sheet_of_three_a_repeat_still_comes_after(seed):
-    study = made_study(systems=SYSTEMS, pairs=PAIRS, prefixes=1, raters=["a", "b", "c"], checks=1, repeats=1, seed=seed)
+def test_in_a_sheet_of_four_a_repeat_still_comes_after(seed):
+    study = made_study(prefixes=2, raters=["a", "b", "c"], checks=1, repeats=1, seed=seed)
     for sheet in study.sheets.values():
         (at,) = [at for at, shown in enumerate(sheet) if shown.repeat]
         assert sheet[at].item in [shown.item for shown in sheet[:at]]

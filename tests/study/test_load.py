@@ -41,7 +41,8 @@ def test_nothing_is_lost_or_doubled_under_load(tmp_path, kind, request):
 def test_a_killed_server_has_kept_what_it_acknowledged(tmp_path):
     """kill -9 in the middle of the load; raters send again what was not answered, to the server that follows."""
     links = make_folder(tmp_path / "study", RATERS, items=40)
-    load, left = asyncio.run(run_killed(tmp_path / "study", None, links, seconds=9, pause=0.5, kill_after=100))
+    load, audits = asyncio.run(run_killed(tmp_path / "study", None, links, 9, pause=0.5, kill_after=[100]))
+    (left,) = audits
     assert (left.lost, left.doubled, left.gaps) == (0, 0, 0)
     assert left.stored >= 100
     assert load.retries > 0  # the kill was felt

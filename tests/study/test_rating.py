@@ -6,6 +6,7 @@ import html
 import re
 
 import pytest
+from sqlalchemy.exc import OperationalError
 from tests.study.studies import made_folder
 from tests.study.visitors import Visitor, fields, made_app
 
@@ -60,6 +61,16 @@ def test_a_study_of_one_pair_is_said_in_the_singular(tmp_path):
     anna.enter(links["anna"])
     anna.answer("first")
     assert "Your answer is saved." in anna.page()
+
+
+def test_a_question_of_ones_own_stands_in_place_of_the_criteria(tmp_path):
+    for name, options in (("usual", {}), ("own", {"question": "Welcher Text ist besser?"})):
+        _, links = made_folder(tmp_path / name, **options)
+        anna = Visitor(made_app(tmp_path / name))
+        anna.get(links["rater-1"])
+        welcome = anna.page()
+        assert ("Readability" in welcome) == (name == "usual")
+        assert ("Welcher Text ist besser?" in welcome) == (name == "own")
 
 
 def test_no_system_is_named_anywhere_a_rater_looks(tmp_path):
@@ -184,21 +195,20 @@ def test_answers_survive_the_server(made, tmp_path):
     reader.dispose()
 
 
-def test_a_database_that_fails_gives_a_page_that_says_nothing_was_recorded(made, monkeypatch):
-    from sqlalchemy.exc import OperationalError
-
+@pytest.mark.parametrize("error", [OperationalError("INSERT", {}, Exception("disk full")), MemoryError()])
+def test_a_database_that_fails_gives_a_page_that_asks_to_send_the_answer_again(made, monkeypatch, error):
     _, links, app = made
     anna = Visitor(app)
     anna.enter(links["rater-1"])
     post = fields(anna.page(), "/answer") | {"choice": "first"}
 
     def broken(*_):
-        raise OperationalError("INSERT", {}, Exception("disk full"))
+        raise error
 
     monkeypatch.setattr(app.state.site.answers, "answer", broken)
     response = anna.client.post("/answer", data=post)
     assert response.status_code == 503
-    assert "nothing was recorded" in response.text
+    assert "send it again" in response.text
     monkeypatch.undo()
     assert anna.client.post("/answer", data=post).headers["location"] == "/rate"
 

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,24 +109,28 @@ async def run_load(address: str, links: dict[str, str], seconds: float, pause: f
 
 
 async def run_killed(
-    folder: Path, database: str | None, links: dict[str, str], seconds: float, pause: float, kill_after: int
-) -> tuple[Load, Audit]:
-    """`run_load` on a server that is killed (SIGKILL) after `kill_after` answers and followed by another on its port.
+    folder: Path, database: str | None, links: dict[str, str], seconds: float, pause: float, kill_after: Sequence[int]
+) -> tuple[Load, list[Audit]]:
+    """`run_load` on a server that is killed (SIGKILL) after each number of answers, another following on its port.
 
-    Gives the whole load, and the audit of the database as the killed server left it.
+    Gives the whole load, and the audits of the database as each killed server left it.
     """
-    load = Load()
-    with server(folder, database) as (address, process):
-        rating = asyncio.create_task(run_load(address, links, seconds, pause, load))
-        while len(load.acknowledged) < kill_after and not rating.done():
-            await asyncio.sleep(0.01)
-        process.kill()
-        process.wait()
-        heard = Load(acknowledged=dict(load.acknowledged))
-    left = await asyncio.to_thread(audit, folder, database, heard)
-    with server(folder, database, port=int(address.rsplit(":", 1)[1])):
-        await rating
-    return load, left
+    load, audits, port = Load(), [], 0
+    rating: asyncio.Task[Load] | None = None
+    for answers in kill_after:
+        with server(folder, database, port) as (address, process):
+            port = int(address.rsplit(":", 1)[1])
+            rating = rating or asyncio.create_task(run_load(address, links, seconds, pause, load))
+            while len(load.acknowledged) < answers and not rating.done():
+                await asyncio.sleep(0.01)
+            process.kill()
+            process.wait()
+            heard = Load(acknowledged=dict(load.acknowledged))
+        audits.append(await asyncio.to_thread(audit, folder, database, heard))
+    with server(folder, database, port):
+        if rating:
+            await rating
+    return load, audits
 
 
 class _Visitor:
@@ -157,6 +161,10 @@ class _Visitor:
             if "set-cookie" in headers:
                 self._cookie = headers["set-cookie"].split(";")[0]
             self.load.statuses[status] = self.load.statuses.get(status, 0) + 1
+            if status >= 500:  # the page asks to send it again
+                self.load.retries += 1
+                await asyncio.sleep(0.2)
+                continue
             return headers.get("location", ""), body, time.perf_counter() - start
 
     async def _exchange(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, str], str]:

@@ -54,7 +54,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--raters", type=at_least(1), default=200, help="raters at once")
     parser.add_argument("--seconds", type=at_least(1.0), default=60, help="how long they rate")
     parser.add_argument("--pause", type=at_least(0.01), default=2.0, help="seconds from one answer to the rater's next")
-    parser.add_argument("--kill-after", type=at_least(1), help="kill the server after so many answers, start another")
+    parser.add_argument(
+        "--kill-after", type=at_least(1), nargs="+", help="kill the server after so many answers, start another"
+    )
     parser.add_argument("--postgres", action="store_true", help="on a temporary PostgreSQL, not on SQLite")
     parser.add_argument("--out", type=Path, help="where the result goes")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
@@ -64,19 +66,19 @@ def _parser() -> argparse.ArgumentParser:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Run the load that `options` ask for."""
     busy = os.getloadavg()[0]  # what else the machine was doing
-    left = None
+    audits: list[Audit] = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "study"
         database = stack.enter_context(temporary_postgres()) if options.postgres else None
         links = make_folder(folder, options.raters, items=int(options.seconds / options.pause) + 2)
         pace = (links, options.seconds, options.pause)
         if options.kill_after:
-            load, left = asyncio.run(run_killed(folder, database, *pace, options.kill_after))
+            load, audits = asyncio.run(run_killed(folder, database, *pace, options.kill_after))
         else:
             address, _ = stack.enter_context(server(folder, database))
             load = asyncio.run(run_load(address, *pace))
         found = audit(folder, database, load)
-    return _result(options, load, found, left) | {
+    return _result(options, load, found, audits) | {
         "machine": f"{platform.machine()}, {counted(os.cpu_count() or 1, 'core')}, raters and server on the same",
         "load_average_before": round(busy, 1),
         "python": platform.python_version(),
@@ -85,7 +87,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _result(options: argparse.Namespace, load: Load, found: Audit, left: Audit | None) -> dict[str, Any]:
+def _result(options: argparse.Namespace, load: Load, found: Audit, audits: list[Audit]) -> dict[str, Any]:
     return {
         "what": "study server: POST /answer until it is acknowledged, and the next page",
         "database": "PostgreSQL" if options.postgres else "SQLite",
@@ -93,7 +95,10 @@ def _result(options: argparse.Namespace, load: Load, found: Audit, left: Audit |
         "pause_s": options.pause,
         "seconds": options.seconds,
         "acknowledged": len(load.acknowledged),
-        "killed": {"after_answers": options.kill_after, "audit_then": asdict(left)} if left else None,
+        "kills": [
+            {"after_answers": answers, "audit_then": asdict(left)}
+            for answers, left in zip(options.kill_after or (), audits, strict=True)
+        ],
         "audit": asdict(found),
         "retries": load.retries,
         "statuses": load.statuses,
@@ -110,8 +115,10 @@ def summary(result: Mapping[str, Any]) -> str:
     """The result in a few lines: what was kept of what was acknowledged, and how long answers and pages took."""
     raters = f"{counted(result['raters'], 'rater')} on {result['database']}"
     lines = [f"{raters}, each answering every {result['pause_s']:g} s for {result['seconds']:g} s; {result['machine']}"]
-    if killed := result["killed"]:
-        lines.append(f"server killed after {counted(killed['after_answers'], 'answer')}: {_kept(killed['audit_then'])}")
+    lines += [
+        f"server killed after {counted(kill['after_answers'], 'answer')}: {_kept(kill['audit_then'])}"
+        for kill in result["kills"]
+    ]
     sent_again = f"{counted(result['retries'], 'request')} sent again"
     lines.append(f"{counted(result['acknowledged'], 'answer')} acknowledged: {_kept(result['audit'])}; {sent_again}")
     lines.append(f"{'ms':24}" + "".join(f"{name:>9}" for name in SHARES))

@@ -89,13 +89,18 @@ def new(
         question=question or QUESTION,
     )
     write_study(study, folder, url)
+    notes = study.notes()
+    if study.question != QUESTION:
+        notes.append("The question stands in place of the criteria; the other words on the raters' pages are English.")
     each = len(next(iter(study.sheets.values())))
     if as_json:
         made = {"folder": str(folder), "study": study.id, "raters": list(study.sheets), "items_per_rater": each}
-        print(json.dumps(made | {"links": str(folder / "links.csv")}, ensure_ascii=False))
+        print(json.dumps(made | {"links": str(folder / "links.csv"), "notes": notes}, ensure_ascii=False))
         return
     pairs = ", ".join(map(":".join, study.pairs))
     print(f"{folder}: {counted(len(study.sheets), 'rater')}, {counted(each, 'item')} each ({pairs}).")
+    for note in notes:
+        print(f"Note: {note}")
     print(f"Personal links, and yours as the organiser: {folder / 'links.csv'} (keep it to yourself)")
     print(f"Next: scalegrad study serve {folder}")
 
@@ -157,8 +162,7 @@ def analyse(
     answers = open_answers(folder, database)
     given = answers.all()
     english = {rater.rater: rater.english for rater in answers.overview()}
-    with Console(stderr=True).status("drawing prefixes again for the intervals"):
-        analysis = analyse_answers(answers.study, given, english, most_failed, level)
+    analysis = analyse_answers(answers.study, given, english, most_failed, level)
     if out:
         write_report(analysis, votes_of(answers.study, given), out)
     if as_json:

@@ -1,7 +1,8 @@
-"""Is a difference real? Bootstrap intervals and permutation tests, by text, for any statistic."""
+"""Is a difference real? Bootstrap intervals and permutation tests, by text, and intervals over raters and texts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,6 +80,52 @@ def paired_bootstrap(
     for index in _draw(np.random.default_rng(seed), len(a), resamples):
         values += (np.array(_apply(statistic, a, index)) - np.array(_apply(statistic, b, index))).tolist()
     return _interval(_once(statistic, a) - _once(statistic, b), np.array(values), level)
+
+
+def crossed_interval(values: Floats, level: float = 0.95) -> Interval:
+    """An interval of the mean of `values` [raters, texts] for other raters and other texts; NaN is a missing value.
+
+    Both are samples, so the squared standard errors of the mean over raters and over texts add up, and Student's t has
+    the degrees of freedom of Welch and Satterthwaite. The noise of single values is in both errors: the interval is
+    rather wide than narrow. A single rater says nothing about others, and then only texts count.
+
+    >>> interval = crossed_interval(np.array([[1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 1.0]]))  # 3.182 · √(2/64)
+    >>> interval.estimate, round(interval.low, 3), round(interval.high, 3)
+    (0.625, 0.062, 1.188)
+    """
+    _check_options(level, 1)
+    present = ~np.isnan(values)
+    if values.ndim != 2 or not present.any():
+        raise ValueError(f"values must be a table [raters, texts] with at least one number; it is {values.shape}")
+    estimate = float(values[present].mean())
+    distance = np.where(present, values - estimate, 0.0)
+    variances, freedoms = [], []
+    for axis in (0, 1):
+        totals = distance.sum(axis)[present.any(axis)]
+        if len(totals) > 1:
+            variances.append(len(totals) / (len(totals) - 1) * float(totals @ totals) / int(present.sum()) ** 2)
+            freedoms.append(len(totals) - 1)
+    variance = sum(variances)
+    if not variances:  # one value has no spread
+        return Interval(estimate, -math.inf, math.inf, level)
+    if variance == 0:
+        return Interval(estimate, estimate, estimate, level)
+    freedom = variance**2 / sum(part**2 / own for part, own in zip(variances, freedoms, strict=True))
+    half = _student(level, freedom) * math.sqrt(variance)
+    return Interval(estimate, estimate - half, estimate + half, level)
+
+
+def _student(level: float, freedom: float) -> float:
+    """The number that Student's t stays below in absolute value with the chance `level`.
+
+    >>> [round(_student(0.95, freedom), 3) for freedom in (1, 2, 9, 1000)]
+    [12.706, 4.303, 2.262, 1.962]
+    """
+    # With t = √freedom · tan(angle), the density of the angle is proportional to cos(angle)^(freedom − 1).
+    angle = np.linspace(0, np.pi / 2, 20_001)
+    density = np.cos(angle) ** (freedom - 1)
+    chance = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    return math.sqrt(freedom) * math.tan(float(np.interp(level, chance / chance[-1], angle)))
 
 
 def permutation_test(

@@ -3,12 +3,14 @@
 A rater answers numbers 1, 2, 3 … of their sheet in order, so the answers that stand are always 1 … k. A post names its
 number and its attempt (how often that number was undone): one that comes twice, late, or from another tab fits no
 longer and changes nothing. All writes of one rater follow one another, by SQLite's write lock or by a lock on the
-rater's row elsewhere, and each is committed before it is acknowledged.
+rater's row elsewhere. Each is a transaction of its own, on disk before it is acknowledged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -17,17 +19,7 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from scalegrad.study.database import (
-    OwnCommits,
-    Result,
-    SharedCommits,
-    answers,
-    open_engine,
-    raters,
-    studies,
-    tables,
-    undone,
-)
+from scalegrad.study.database import WRITES, answers, open_engine, raters, studies, tables, undone
 from scalegrad.study.design import Choice, Study
 from scalegrad.study.folder import default_database, load_study
 
@@ -109,7 +101,7 @@ def _progress_query() -> sa.Select[Any]:
 
 
 _PROGRESS = _progress_query()
-_RATER = sa.select(raters.c.rater).filter_by(**_MINE)
+_LOCK = sa.select(raters.c.rater).filter_by(**_MINE).with_for_update()
 _ANSWER = sa.select(answers).filter_by(**_MINE, number=sa.bindparam("number"))
 _INSERT = sa.insert(answers)
 
@@ -125,9 +117,9 @@ class Answers:
         self.study = study
         self.quickest = quickest
         self._engine = open_engine(url)
-        self._writer = (
-            SharedCommits(self._engine) if self._engine.dialect.name == "sqlite" else OwnCommits(self._engine)
-        )
+        self._writer = self._engine.execution_options(**{WRITES: True})
+        # SQLite lets one write at a time; who waits here holds no connection, and is woken at once.
+        self._turn = threading.Lock() if self._engine.dialect.name == "sqlite" else nullcontext()
         self._prepare()
 
     def progress(self, rater: str) -> Progress:
@@ -137,19 +129,15 @@ class Answers:
 
     def start(self, rater: str, english: str) -> None:
         """Note that `rater` has begun, and how well they know English by their own account."""
-
-        def job(connection: sa.Connection) -> None:
-            mine = self._mine(rater)
+        mine = self._mine(rater)
+        with self._writing(rater) as connection:
             connection.execute(sa.update(raters).filter_by(**mine).values(english=english))
             first = sa.update(raters).filter_by(**mine, started_at=None)
             connection.execute(first.values(started_at=_stamp(_now())))
 
-        self._write(rater, job)
-
     def answer(self, rater: str, number: int, attempt: int, choice: Choice, comment: str = "") -> Outcome:
         """Record an answer, unless the page it comes from is out of date; the answer is on disk when this returns."""
-
-        def job(connection: sa.Connection) -> Outcome:
+        with self._writing(rater) as connection:
             now = _now()
             progress = self._progress(connection, rater, now)
             if number <= progress.answered:
@@ -166,12 +154,9 @@ class Answers:
             connection.execute(_INSERT, row | {"answered_at": _stamp(now)})
             return Outcome.RECORDED
 
-        return self._write(rater, job)
-
     def undo(self, rater: str, number: int, attempt: int) -> Outcome:
         """Take back `attempt` of `number` if it is the last answer; it moves to the table of undone ones."""
-
-        def job(connection: sa.Connection) -> Outcome:
+        with self._writing(rater) as connection:
             now = _now()
             progress = self._progress(connection, rater, now)
             if progress.closed:
@@ -183,8 +168,6 @@ class Answers:
             connection.execute(sa.insert(undone).values(**row._mapping, undone_at=_stamp(now)))
             connection.execute(sa.delete(answers).filter_by(**last))
             return Outcome.UNDONE
-
-        return self._write(rater, job)
 
     def undone_comment(self, rater: str, number: int) -> str:
         """The comment that came with the answer to `number` last undone, to be offered again."""
@@ -222,15 +205,20 @@ class Answers:
     def set_closed(self, closed: bool) -> None:
         """Close the study to answers, or open it again (a closing date that has passed stays passed)."""
         row = sa.update(studies).filter_by(study=self.study.id)
-        change = row.values(closed_at=_stamp(_now()) if closed else None)
-        self._writer.run(lambda connection: connection.execute(change))
+        with self._writing() as connection:
+            connection.execute(row.values(closed_at=_stamp(_now()) if closed else None))
 
     def dispose(self) -> None:
         """Close all connections."""
         self._engine.dispose()
 
-    def _write(self, rater: str, job: Callable[[sa.Connection], Result]) -> Result:
-        return self._writer.run(job, lock=_RATER.params(**self._mine(rater)))
+    @contextmanager
+    def _writing(self, rater: str | None = None) -> Iterator[sa.Connection]:
+        """A transaction, committed when the block ends; other writes of `rater` wait until then."""
+        with self._turn, self._writer.begin() as connection:
+            if rater is not None:  # SQLite knows no FOR UPDATE and needs none: SQLAlchemy leaves it out there
+                connection.execute(_LOCK, self._mine(rater)).one()
+            yield connection
 
     def _mine(self, rater: str) -> dict[str, Any]:
         return {"study": self.study.id, "rater": rater}
@@ -244,30 +232,29 @@ class Answers:
         return closed_at is not None or (self.study.closes is not None and now >= self.study.closes)
 
     def _prepare(self) -> None:
-        """Make the tables and the rows of the study and its raters, unless another server does so at this moment."""
+        """Make the tables and rows. If another server does so at this moment, the second try sees them."""
         try:
+            with suppress(sa.exc.SQLAlchemyError):
+                self._make_rows()
+                return
             self._make_rows()
-        except sa.exc.SQLAlchemyError:
-            try:
-                self._make_rows()  # if the other one was quicker, all is there now
-            except sa.exc.SQLAlchemyError as error:
-                where = self._engine.url.render_as_string(hide_password=True)
-                raise ValueError(f"the database {where} cannot be used: {getattr(error, 'orig', error)}") from None
+        except sa.exc.SQLAlchemyError as error:
+            where = self._engine.url.render_as_string(hide_password=True)
+            raise ValueError(f"the database {where} cannot be used: {getattr(error, 'orig', error)}") from None
 
     def _make_rows(self) -> None:
         tables.create_all(self._engine)
         mine = {"study": self.study.id}
-
-        def job(connection: sa.Connection) -> None:
-            study = connection.execute(sa.select(studies.c.study).filter_by(**mine)).one_or_none()
-            known = set(connection.execute(sa.select(raters.c.rater).filter_by(**mine)).scalars())
-            if study is None:
-                connection.execute(sa.insert(studies).values(mine))
-            new = [mine | {"rater": rater} for rater in self.study.sheets if rater not in known]
-            if new:
-                connection.execute(sa.insert(raters), new)
-
-        self._writer.run(job)
+        with self._writing() as connection:
+            design = connection.execute(sa.select(studies.c.design).filter_by(**mine)).scalar_one_or_none()
+            if design is None:
+                connection.execute(sa.insert(studies).values(mine | {"design": self.study.fingerprint()}))
+                connection.execute(sa.insert(raters), [mine | {"rater": rater} for rater in self.study.sheets])
+            elif design != self.study.fingerprint():
+                raise ValueError(
+                    f"study.json of the study {self.study.id!r} was edited after it was first served, so the stored "
+                    "answers no longer fit it: put the original file back"
+                )
 
 
 def open_answers(folder: str | Path, database: str | None = None) -> Answers:

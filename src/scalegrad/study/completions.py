@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def _check_same(prefixes: dict[str, str], first: str, own: dict[str, str], file:
         if key not in own:
             raise ValueError(f"{file} has no completion of prefix {key!r}, which {first} has: {_quoted(prefix)}")
         if own[key] != prefix:
-            at = _first_difference(prefix, own[key])
+            at = next(i for i, (one, other) in enumerate(zip_longest(prefix, own[key])) if one != other)
             raise ValueError(
                 f"prefix {key!r} is not the same in {first} and {file}: from character {at + 1} on, "
                 f"{_quoted(prefix[at:])} against {_quoted(own[key][at:])}"
@@ -104,18 +105,6 @@ def _check_same(prefixes: dict[str, str], first: str, own: dict[str, str], file:
     for key, prefix in own.items():
         if key not in prefixes:
             raise ValueError(f"{first} has no completion of prefix {key!r}, which {file} has: {_quoted(prefix)}")
-
-
-def _first_difference(one: str, other: str) -> int:
-    """The first index at which two different texts part.
-
-    >>> _first_difference("brown horse", "brown house")
-    8
-    """
-    for at, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return at
-    return min(len(one), len(other))
 
 
 def _quoted(text: str, most: int = 60) -> str:

@@ -1,18 +1,15 @@
-"""The database of answers: its tables, an engine that keeps what it has acknowledged, and how writes are committed."""
+"""The database of answers: its tables, and an engine whose commits are on disk when they return."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
 
 # How long a write waits for another process to finish its own before it gives up, in seconds.
 _BUSY_SECONDS = 20
-# As many connections as there are threads that serve requests.
-_CONNECTIONS = 40
+# Requests take turns on these; each is a few files or a process of the database server.
+_CONNECTIONS = 10
 
 tables = sa.MetaData()
 studies = sa.Table(
@@ -20,6 +17,7 @@ studies = sa.Table(
     tables,
     sa.Column("study", sa.String(32), primary_key=True),
     sa.Column("closed_at", sa.String(32)),
+    sa.Column("design", sa.String(64), nullable=False),  # the hash of the design that the answers belong to
 )
 raters = sa.Table(
     "raters",
@@ -64,8 +62,8 @@ def open_engine(url: str) -> sa.Engine:
         engine = sa.create_engine(
             parsed,
             hide_parameters=True,
-            pool_size=_CONNECTIONS // 4,
-            max_overflow=_CONNECTIONS - _CONNECTIONS // 4,
+            pool_size=_CONNECTIONS,
+            max_overflow=0,
             pool_pre_ping=parsed.get_backend_name() != "sqlite",
         )
     except sa.exc.NoSuchModuleError:
@@ -77,7 +75,8 @@ def open_engine(url: str) -> sa.Engine:
     return engine
 
 
-_IMMEDIATE = "scalegrad_immediate"
+# An execution option for connections that write.
+WRITES = "scalegrad_writes"
 
 
 def _make_durable(engine: sa.Engine) -> None:
@@ -92,67 +91,10 @@ def _make_durable(engine: sa.Engine) -> None:
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
         # A write that began as a read could not wait for another writer: SQLite would refuse it.
-        immediate = connection.get_execution_options().get(_IMMEDIATE)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+        writes = connection.get_execution_options().get(WRITES)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
-
-Result = TypeVar("Result")
-Job = Callable[[sa.Connection], Result]
-
-
-class OwnCommits:
-    """Writes where the database itself lets many write at once: a transaction for each."""
-
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
-
-    def run(self, job: Job[Result], lock: sa.Select[Any] | None = None) -> Result:
-        """Do `job` in a transaction of its own that first locks the rows of `lock`; committed when this returns."""
-        with self._engine.begin() as connection:
-            if lock is not None:
-                connection.execute(lock.with_for_update()).one()
-            return job(connection)
-
-
-class SharedCommits:
-    """Writes where only one may write at a time (SQLite): those that wait meanwhile share the next transaction.
-
-    A commit waits for the disk, some milliseconds; one by one, a hundred answers a second would be all there is. So
-    whoever gets to write does the jobs of everybody waiting, each in a savepoint, and commits them together.
-    """
-
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine.execution_options(**{_IMMEDIATE: True})
-        self._writing = threading.Lock()
-        self._noting = threading.Lock()
-        self._waiting: list[tuple[Job[Any], Future[Any]]] = []
-
-    def run(self, job: Job[Result], lock: sa.Select[Any] | None = None) -> Result:
-        """Do `job` while nobody else writes, so that no `lock` is needed; committed when this returns."""
-        done: Future[Result] = Future()
-        with self._noting:
-            self._waiting.append((job, done))
-        with self._writing:
-            if not done.done():
-                self._commit_waiting()
-        return done.result()
-
-    def _commit_waiting(self) -> None:
-        with self._noting:
-            batch, self._waiting = self._waiting, []
-        outcomes: list[tuple[Any, BaseException | None]] = []
-        try:
-            with self._engine.begin() as connection:
-                for job, _ in batch:
-                    try:
-                        with connection.begin_nested():
-                            outcomes.append((job(connection), None))
-                    except Exception as error:
-                        outcomes.append((None, error))
-        except BaseException as error:
-            outcomes = [(None, error)] * len(batch)
-        for (_, done), (result, mistake) in zip(batch, outcomes, strict=True):
-            if mistake is None:
-                done.set_result(result)
-            else:
-                done.set_exception(mistake)
+    @sa.event.listens_for(engine, "commit")
+    def commit(connection: sa.Connection) -> None:
+        # The driver's own commit says nothing when SQLite has rolled back by itself; this one then fails.
+        connection.exec_driver_sql("COMMIT")

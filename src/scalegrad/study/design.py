@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
+
+from scalegrad._counts import counted
 
 Choice = Literal["first", "second", "tie"]
 QUESTION = "Which text continues the beginning better, by relevance, grammar, fluency and readability?"
@@ -47,6 +51,23 @@ class Study:
     pairs: tuple[tuple[str, str], ...]
     items: tuple[Item, ...]
     sheets: dict[str, tuple[Shown, ...]]
+
+    def fingerprint(self) -> str:
+        """A hash of what raters are shown and asked: of everything but the closing date, which may be moved."""
+        design = json.dumps(replace(self, closes=None), default=vars, sort_keys=True)
+        return hashlib.sha256(design.encode()).hexdigest()
+
+    def notes(self) -> list[str]:
+        """What an organiser and a reader of the results should know about this design."""
+        prefixes = {item.prefix_id for item in self.items if item.kind == "pair"}
+        checks = [item for item in self.items if item.kind == "check"]
+        reused = sum(check.prefix_id in prefixes for check in checks)
+        if not reused:
+            return []
+        return [
+            f"{reused} of {counted(len(checks), 'attention check')} reuse a prefix of the study, for too few others "
+            "are long enough: raters meet its words twice."
+        ]
 
     def shown(self, rater: str, number: int) -> tuple[Shown, Item]:
         """What `rater` is asked at `number`, counted from 1."""

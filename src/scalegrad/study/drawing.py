@@ -6,11 +6,15 @@ import random
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain, pairwise
 
 from scalegrad._counts import counted
 from scalegrad.study.checks import made_checks
 from scalegrad.study.completions import Completions
 from scalegrad.study.design import QUESTION, TITLE, Item, Shown, Study
+
+# How often a sheet is drawn anew before it counts as impossible.
+_ATTEMPTS = 1000
 
 
 def draw_study(
@@ -136,46 +140,75 @@ def _pair_item(completions: Completions, pair: tuple[str, str], key: str) -> Ite
 
 
 def _sheet(items: list[Item], repeats: int, generator: random.Random) -> tuple[Shown, ...]:
-    order = _spread(_passes(items, generator), [i for i, item in enumerate(items) if item.kind == "check"], generator)
+    for _ in range(_ATTEMPTS):
+        if sheet := _arranged(items, repeats, generator):
+            return tuple(sheet)
+    pairs = [item for item in items if item.kind == "pair"]
+    raise ValueError(
+        f"prefixes must be more than {len({item.prefix for item in pairs})} for "
+        f"{counted(len(pairs), 'pair')} and {counted(repeats, 'repeat')}, or a rater sees a prefix twice in a row"
+    )
+
+
+def _arranged(items: list[Item], repeats: int, generator: random.Random) -> list[Shown] | None:
+    """One try at a sheet; None where a prefix would come twice in a row."""
     swapped = _sides(items, generator)
-    sheet = [Shown(i, swapped[i]) for i in order]
+    sheet = [Shown(i, swapped[i]) for i in _order_of_pairs(items, generator)]
+    if any(_same_prefix(items, one, other) for one, other in pairwise(sheet)):
+        return None
+    pairs = len(sheet)
+    first_half = sheet[: pairs // 2]
+    checks = [Shown(i, swapped[i]) for i, item in enumerate(items) if item.kind == "check"]
+    generator.shuffle(checks)
+    # One check to each stretch of equal length, the last first: what is inserted then moves no earlier stretch.
+    for turn in reversed(range(len(checks))):
+        stretch = (pairs * turn // len(checks), pairs * (turn + 1) // len(checks))
+        if not _insert(items, sheet, checks[turn], *stretch, generator):
+            return None
     # A repeat comes from the first half and returns in the second, its sides changed: who always picks one side
     # contradicts themselves.
-    pairs = [shown for shown in sheet if items[shown.item].kind == "pair"]
-    for shown in generator.sample(pairs[: len(pairs) // 2], repeats):
-        earliest = min(len(sheet), max(len(order) // 2, sheet.index(shown) + max(1, len(order) // 4)))
-        sheet.insert(generator.randint(earliest, len(sheet)), Shown(shown.item, not shown.swapped, repeat=True))
-    return tuple(sheet)
+    size = len(sheet)
+    for shown in generator.sample(first_half, repeats):
+        earliest = min(len(sheet), max(size // 2, sheet.index(shown) + max(1, size // 4)))
+        again = Shown(shown.item, not shown.swapped, repeat=True)
+        if not _insert(items, sheet, again, earliest, len(sheet), generator):
+            return None
+    return sheet
 
 
-def _passes(items: list[Item], generator: random.Random) -> list[int]:
-    """All pairs, in as many passes as there are pairs of systems: a prefix comes once a pass, never twice in a row."""
+def _insert(items: list[Item], sheet: list[Shown], shown: Shown, low: int, high: int, generator: random.Random) -> bool:
+    """Put `shown` at a place between `low` and `high` where no neighbour has its prefix, if there is one."""
+    start = generator.randint(low, high)
+    for at in chain(range(start, high + 1), range(low, start)):
+        if not any(_same_prefix(items, shown, neighbour) for neighbour in sheet[max(0, at - 1) : at + 1]):
+            sheet.insert(at, shown)
+            return True
+    return False
+
+
+def _same_prefix(items: list[Item], one: Shown, other: Shown) -> bool:
+    a, b = items[one.item], items[other.item]
+    # By id too: a check shows half of the prefix that it was made of.
+    return a.prefix_id == b.prefix_id or a.prefix == b.prefix
+
+
+def _order_of_pairs(items: list[Item], generator: random.Random) -> list[int]:
+    """All pairs, in as many passes as there are pairs of systems: a prefix comes once a pass, not twice in a row."""
     by_prefix: dict[str, list[int]] = {}
     for index, item in enumerate(items):
         if item.kind == "pair":
-            by_prefix.setdefault(item.prefix_id, []).append(index)
+            by_prefix.setdefault(item.prefix, []).append(index)
     for indices in by_prefix.values():
         generator.shuffle(indices)
     order: list[int] = []
-    keys = list(by_prefix)
-    for turn in range(len(next(iter(by_prefix.values())))):
-        last = keys[-1] if turn else None
-        generator.shuffle(keys)
-        if keys[0] == last:
-            keys.append(keys.pop(0))
-        order += [by_prefix[key][turn] for key in keys]
+    # A prefix that stands there under several ids comes in more passes; the passes of those alone come first.
+    for turn in reversed(range(max(map(len, by_prefix.values())))):
+        prefixes = [prefix for prefix, indices in by_prefix.items() if len(indices) > turn]
+        generator.shuffle(prefixes)
+        if order and prefixes[0] == items[order[-1]].prefix:
+            prefixes.append(prefixes.pop(0))
+        order += [by_prefix[prefix][turn] for prefix in prefixes]
     return order
-
-
-def _spread(order: list[int], checks: list[int], generator: random.Random) -> list[int]:
-    """Put checks among the pairs, one to each stretch of equal length."""
-    checks = generator.sample(checks, len(checks))
-    spread: list[int] = []
-    for turn, check in enumerate(checks):
-        stretch = order[len(order) * turn // len(checks) : len(order) * (turn + 1) // len(checks)]
-        stretch.insert(generator.randint(0, len(stretch)), check)
-        spread += stretch
-    return spread or order
 
 
 def _sides(items: list[Item], generator: random.Random) -> list[bool]:

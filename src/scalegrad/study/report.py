@@ -8,21 +8,37 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._version import __version__
+from scalegrad.report.paper import TABLES
 from scalegrad.runs import write_text
 from scalegrad.study.analysis import Analysis, PairFigures
-from scalegrad.study.paper import PAPER, PaperRow
 from scalegrad.study.votes import Vote, votes_csv
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-TEMPLATES = Path(__file__).parent / "web" / "templates"
+WEB = Path(__file__).parent / "web"
+
+
+class PaperRow(NamedTuple):
+    """One row of the paper's own study (table 3): two raters, 100 prefixes."""
+
+    a: str
+    b: str
+    win_rate: float
+    agreement: float
+    ac1: float
+
+
+PAPER = tuple(
+    PaperRow(label.split()[0], label.split()[-1], row["win_rate"], row["agreement"], row["ac1"])
+    for label, row in TABLES["human evaluation"].rows.items()
+)
 
 
 def print_analysis(analysis: Analysis, console: Console) -> None:
@@ -50,14 +66,16 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     for cells in rater_rows(analysis):
         raters.add_row(*cells)
     console.print(raters)
-    console.print(position_sentence(analysis))
+    for sentence in (position_sentence(analysis), *analysis.notes):
+        console.print(sentence, markup=False)
 
 
 def _table(title: str, columns: list[str]) -> Table:
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     for name in columns:
         table.add_column(name, justify="left" if name in ("pair", "rater", "English") else "right")
     return table
@@ -138,13 +156,14 @@ def report_page(analysis: Analysis) -> str:
     """A page that stands alone: no script, nothing loaded from elsewhere."""
     jinja2 = need("jinja2", extra="study")
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+        loader=jinja2.FileSystemLoader(WEB / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
     )
-    style = (TEMPLATES.parent / "static" / "study.css").read_text(encoding="utf-8")
-    page = templates.get_template("report.html").render(
-        results=analysis, style=style, version=__version__, **result_words()
-    )
-    return str(page)
+    style = (WEB / "static" / "study.css").read_text(encoding="utf-8")
+    report = templates.get_template("report.html")
+    return str(report.render(results=analysis, style=style, version=__version__, **result_words()))
 
 
 def result_words() -> dict[str, Any]:

@@ -102,8 +102,8 @@ def _rated(folder: Path) -> tuple[list[System], list[str]]:
     ]
     if not rows:
         return [], []
-    answered = f"{found.answered:,} of {found.asked:,} questions are answered; in brackets: 95% bootstrap interval."
-    return rows, [answered, position_sentence(found)]
+    answered = f"{found.answered:,} of {found.asked:,} questions are answered; in brackets: 95% interval."
+    return rows, [answered, position_sentence(found), *found.notes]
 
 
 EXPERIMENTS = (

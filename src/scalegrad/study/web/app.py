@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -9,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvicorn
-import uvicorn.logging
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from scalegrad.study.answers import Answers
 from scalegrad.study.folder import default_database, load_secrets, load_study
 from scalegrad.study.web import organiser, rating
+from scalegrad.study.web.connections import ACCEPTED_AT_ONCE, LimitedProtocol, on_loop_error
 from scalegrad.study.web.guards import HEADERS, Guard, hide_links_in_logs
 from scalegrad.study.web.site import HERE, Refused, Site
 
@@ -40,7 +41,6 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        hide_links_in_logs()
         yield
         answers.dispose()
 
@@ -74,10 +74,15 @@ def _add_refusals(app: FastAPI, site: Site) -> None:
         headers = dict(error.headers or {})
         return site.refusal(Refused(error.status_code, heading, "Your answers are safe.", headers))
 
+    @app.exception_handler(MemoryError)  # what SQLite's driver makes of SQLITE_NOMEM
     @app.exception_handler(SQLAlchemyError)
-    def unavailable(_: Request, error: SQLAlchemyError) -> HTMLResponse:
-        _log.error("the database failed: %s", error)
-        sentence = "Answers cannot be stored at this moment, so nothing was recorded. Please go back and try again."
+    def unavailable(_: Request, error: Exception) -> HTMLResponse:
+        _log.error("the database failed: %s: %s", type(error).__name__, error)
+        # Nobody knows whether a commit that failed has reached the disk; sending the answer again settles it.
+        sentence = (
+            "The study's storage failed just now. If you sent an answer, please go back and send it again: it counts "
+            "once, however often it is sent."
+        )
         return site.refusal(Refused(503, "One moment, please", sentence, {"Retry-After": "5"}))
 
     @app.exception_handler(Exception)
@@ -107,10 +112,12 @@ def serve(
         log_level="info" if log_requests else "warning",
         access_log=log_requests,
         log_config=None,
+        http=LimitedProtocol,
+        ws="none",  # an upgraded connection would escape the limits
+        backlog=ACCEPTED_AT_ONCE,
         server_header=False,
         timeout_graceful_shutdown=10,
     )
-    hide_links_in_logs()
     with _listening(host, port) as listener:
         name = f"[{host}]" if ":" in host else host
         _Server(config, lambda: ready(f"http://{name}:{listener.getsockname()[1]}")).run(sockets=[listener])
@@ -118,15 +125,9 @@ def serve(
 
 def _log_to_stderr() -> None:
     """Set up the server's own logs; uvicorn's way, `logging.config`, closes the handlers of every other library too."""
-    forms = {
-        "uvicorn": uvicorn.logging.DefaultFormatter("%(levelprefix)s %(message)s"),
-        "uvicorn.access": uvicorn.logging.AccessFormatter(
-            '%(levelprefix)s %(client_addr)s - "%(request_line)s" %(status_code)s'
-        ),
-    }
-    for name, form in forms.items():
-        handler = logging.StreamHandler()
-        handler.setFormatter(form)
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    for name in ("uvicorn", "uvicorn.access"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
 
@@ -138,7 +139,6 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        listener.listen(2048)
     except (OSError, OverflowError) as error:
         listener.close()
         raise ValueError(f"cannot listen on port {port} of {host}: {error}") from None
@@ -151,5 +151,8 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(on_loop_error)
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(2048)  # however few are accepted at once, the others wait in line
         self._ready()

@@ -1,15 +1,10 @@
-"""What stands between the network and the pages: headers, body size, guesses at links, and links in logs."""
+"""What stands between the network and the pages: headers, body size, and links in logs."""
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import re
-import threading
-import time
-from collections import OrderedDict, deque
-from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -114,56 +109,6 @@ async def _refuse(send: Send, status: int, sentence: str) -> None:
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-class GuessLimit:
-    """How many wrong links a client may try: after `most` within `seconds` it has to wait.
-
-    >>> limit = GuessLimit(most=2, seconds=60, clock=lambda: 100.0)
-    >>> limit.wait("192.0.2.7")
-    0
-    >>> limit.failed("192.0.2.7"), limit.failed("192.0.2.7"), limit.wait("192.0.2.7"), limit.wait("192.0.2.8")
-    (None, None, 60, 0)
-    """
-
-    def __init__(
-        self, most: int = 10, seconds: float = 60, clients: int = 10_000, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._most, self._seconds, self._clients, self._clock = most, seconds, clients, clock
-        self._failures: OrderedDict[str, deque[float]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def wait(self, client: str) -> int:
-        """Seconds until `client` may try again; 0 if it may now."""
-        with self._lock:
-            times = self._failures.get(_network(client))
-            if times is None or len(times) < self._most:
-                return 0
-            return max(0, round(times[0] + self._seconds - self._clock()))
-
-    def failed(self, client: str) -> None:
-        """Note a wrong guess."""
-        with self._lock:
-            times = self._failures.setdefault(_network(client), deque(maxlen=self._most))
-            times.append(self._clock())
-            self._failures.move_to_end(_network(client))
-            while len(self._failures) > self._clients:
-                self._failures.popitem(last=False)
-
-
-def _network(client: str) -> str:
-    """Who counts as one client: an address, or the /64 that an IPv6 user is given whole.
-
-    >>> _network("192.0.2.7"), _network("2001:db8::1") == _network("2001:db8::2"), _network("testclient")
-    ('192.0.2.7', True, 'testclient')
-    """
-    try:
-        address = ipaddress.ip_address(client)
-    except ValueError:
-        return client
-    if address.version == 4:
-        return client
-    return str(ipaddress.ip_network((address, 64), strict=False))
 
 
 _LINK = re.compile(r"/([ro])/[^\s\"'?#]+")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from scalegrad.study.answers import Outcome, Progress
-from scalegrad.study.design import Choice
+from scalegrad.study.design import QUESTION, Choice
 from scalegrad.study.web.site import OfRater, OfRaterForm, OfSite, Refused, Site
 
 router = APIRouter()
@@ -56,7 +56,7 @@ def rate(site: OfSite, rater: OfRater, note: Annotated[str, Query(max_length=20)
     if progress.closed:
         return site.page("closed.html", **values)
     if progress.started_at is None:
-        return site.page("welcome.html", **values)
+        return site.page("welcome.html", **values, usual_question=QUESTION)
     if progress.answered == values["total"]:
         return site.page("done.html", **values)
     return site.page("item.html", **values, **_item(site, rater, progress))

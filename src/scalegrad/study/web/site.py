@@ -15,7 +15,6 @@ from scalegrad._version import __version__
 from scalegrad.study.access import COOKIE_SECONDS, ORGANISER, Secrets
 from scalegrad.study.answers import Answers
 from scalegrad.study.design import Study
-from scalegrad.study.web.guards import GuessLimit
 from scalegrad.study.web.texts import last_words, readable
 
 HERE = Path(__file__).parent
@@ -50,7 +49,6 @@ class Site:
     secrets: Secrets
     answers: Answers
     show_results: bool = False
-    guesses: GuessLimit = field(default_factory=GuessLimit)
     templates: jinja2.Environment = field(default_factory=_templates)
 
     def page(
@@ -72,18 +70,8 @@ class Site:
 
     def enter(self, request: Request, token: str, role: str, target: str) -> RedirectResponse:
         """Exchange the token of a personal link for a cookie at once, so that the link leaves the address bar."""
-        client = request.client.host if request.client else ""
-        wait = self.guesses.wait(client)
-        if wait:
-            raise Refused(
-                429,
-                "Too many wrong links",
-                f"Please try your personal link again in {counted(wait, 'second')}.",
-                {"Retry-After": str(wait)},
-            )
         who = self.secrets.who(token)
         if who is None or (who == ORGANISER) != (role == "organiser"):
-            self.guesses.failed(client)
             raise Refused(404, "This link is not valid", "Please check that you copied your personal link whole.")
         response = RedirectResponse(target, 303)
         response.set_cookie(
@@ -128,19 +116,18 @@ OfRater = Annotated[str, Depends(_rater)]
 OfOrganiser = Annotated[str, Depends(_organiser)]
 
 
-def _check_form(site: Site, who: str, form: str) -> None:
+def _sender(site: Site, who: str, form: str) -> str:
     if not site.secrets.form_is_of(who, form):
         raise Refused(403, "This form is not yours", "It was made for another visitor. Nothing was recorded.")
+    return who
 
 
 async def _rater_form(site: OfSite, rater: OfRater, form: Annotated[str, Form(max_length=64)]) -> str:
-    _check_form(site, rater, form)
-    return rater
+    return _sender(site, rater, form)
 
 
 async def _organiser_form(site: OfSite, organiser: OfOrganiser, form: Annotated[str, Form(max_length=64)]) -> str:
-    _check_form(site, organiser, form)
-    return organiser
+    return _sender(site, organiser, form)
 
 
 # Who sent a form, once its token is found to be theirs.
