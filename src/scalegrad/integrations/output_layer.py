@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 _SCALES = ("logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")  # names models give the factor
+_CAPS = ("final_logit_softcapping", "logits_soft_cap")
 
 
 class Finish(NamedTuple):
@@ -61,7 +62,7 @@ def find_finish(model: Any, row: Tensor, finished: Tensor) -> Finish | None:
 def _suggestions(model: Any) -> Iterator[Finish]:
     """What the model's configuration hints at, most first, then nothing at all."""
     config = model.config.get_text_config(decoder=True)
-    cap = getattr(config, "final_logit_softcapping", None)
+    cap = next((value for name in _CAPS if (value := getattr(config, name, None)) is not None), None)
     bias = "final_logits_bias" if isinstance(getattr(model, "final_logits_bias", None), Tensor) else None
     factors = (getattr(config, name, None) for name in _SCALES)
     told = [float(factor) for factor in factors if isinstance(factor, (int, float)) and factor]
