@@ -212,8 +212,9 @@ def test_shortened_labels_that_cannot_be_known_are_refused():
     model, batch = attached("llama", ScaleGradLoss(0.2)), packed(rows())
     holes = torch.tensor([1, 3, 4])
     gaps = {**batch, "labels": batch["labels"][:, holes], "logits_to_keep": holes}
-    with pytest.raises(ValueError, match="labels that are as short as logits_to_keep"):
-        model(**gaps)
+    for prompt in (False, True):
+        with pytest.raises(ValueError, match="labels that are as short as logits_to_keep"):
+            hf.attach(model, ScaleGradLoss(0.2), prompt=prompt)(**gaps)
     with pytest.raises(ValueError, match="labels must have one entry for each of 14 inputs"):
         model(**{**batch, "labels": batch["labels"][:, :5], "logits_to_keep": KEEP})
     with pytest.raises(ValueError, match="logits_to_keep must be a number or a tensor of positions"):

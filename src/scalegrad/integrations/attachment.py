@@ -18,9 +18,9 @@ from scalegrad.integrations.decoder_inputs import decoder_inputs
 from scalegrad.integrations.documents import MARKS
 from scalegrad.integrations.labels import IGNORED, causal_batch, encoder_decoder_batch, logit_positions
 from scalegrad.integrations.objective import TokenLoss
-from scalegrad.integrations.output_layer import Finish, find_finish, is_plain
+from scalegrad.integrations.output_layer import Finish, OutputLayer, Request, find_finish, is_plain
 from scalegrad.integrations.routers import with_router_losses
-from scalegrad.integrations.self_check import compare, has_room, no_traces, own_copy
+from scalegrad.integrations.self_check import compare, has_room, no_traces, own_copies
 from scalegrad.nn import ScaleGradLoss
 
 _OF_THE_LOSS = ("labels", "shift_labels", "num_items_in_batch", "logits_to_keep")  # arguments a model runs without
@@ -65,7 +65,7 @@ class Attachment:
         self.trained = False
         self.finish: Finish | None = None
         self.fused: bool | None = None  # unknown until the first training forward
-        self.request: _Request | None = None
+        self.request: Request | None = None
         self.before: dict[str, Any] = {}  # the model's attributes that attaching changed
 
     @property
@@ -86,8 +86,7 @@ class Attachment:
         positions = self._positions(call)
         batch = self._batch(call, positions, arguments)
         if torch.is_grad_enabled():
-            if not self._looked:
-                self._look(call, arguments, batch)
+            self._look_once(call, arguments, batch)
             outputs = self._objective(arguments, batch, self.loss)
         else:
             outputs = self._nll(arguments, batch)
@@ -99,12 +98,13 @@ class Attachment:
 
     def _objective(self, arguments: dict[str, Any], batch: Batch, loss: TokenLoss) -> Any:
         """`loss` from hidden states, or from logits where the output layer is not plain."""
-        router = arguments.get("output_router_logits", getattr(self.model.config, "output_router_logits", False))
-        balanced = self.model.config.is_encoder_decoder and router  # some balance their experts for labels only
+        routed = arguments.get("output_router_logits")
+        routed = getattr(self.model.config, "output_router_logits", False) if routed is None else routed
+        balanced = self.model.config.is_encoder_decoder and routed  # NLLB-MoE balances its experts for labels only
         if self.fused:
             if balanced:
                 arguments = {**arguments, "labels": batch.targets[:1, :0]}  # as many as there are logits
-            self.request = request = _Request(self, batch, loss)
+            self.request = request = Request(self, batch, loss)
             outputs = self._run(arguments)
             if request.value is None:
                 raise RuntimeError(f"{type(self.model).__name__} did not call its output layer")
@@ -186,12 +186,12 @@ class Attachment:
 
     # ---- looking before trusting -------------------------------------------------------------------------------------
 
-    @property
-    def _looked(self) -> bool:
+    def _look_once(self, call: dict[str, Any], arguments: dict[str, Any], batch: Batch) -> None:
         """Looked up on each call: an adapter or a resized vocabulary puts another layer in its place."""
         self.trained = True
         ready = type(self.model.get_output_embeddings().__dict__.get("forward")) is OutputLayer
-        return self.fused is False or (bool(self.fused) and ready)
+        if self.fused is None or (self.fused and not ready):
+            self._look(call, arguments, batch)
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _look(self, call: dict[str, Any], arguments: dict[str, Any], batch: Batch) -> None:
@@ -204,11 +204,11 @@ class Attachment:
             del layer.forward
         plain = is_plain(layer)
         problem = "" if plain else f"its output layer is a {type(layer).__name__} with a forward of its own"
-        own = None
+        own: Any = None
         if plain or checked:
             if plain:
                 layer.forward = OutputLayer(self, layer)
-            self.request = request = _Request(self, whole=checked)
+            self.request = request = Request(self, whole=checked)
             own = self._own_forward(call, batch) if checked else self._probe(arguments)
             if plain:
                 problem = self._find_finish(request, own)
@@ -224,6 +224,9 @@ class Attachment:
             except ValueError:
                 self.fused = None  # so that the next batch is refused as well
                 raise
+            if own.logits.is_cuda:
+                own = None
+                torch.cuda.empty_cache()  # what held the logits may be too large for anything else
 
     def _refuse(self, call: dict[str, Any], batch: Batch) -> None:
         causal = not self.model.config.is_encoder_decoder
@@ -235,21 +238,22 @@ class Attachment:
         refusals.refuse_lengths(call.get("cu_seq_lens_q"), batch.targets.numel())
         if call.get("past_key_values") is None:
             refusals.refuse_parts_of_rows(call.get("position_ids"), call.get("attention_mask"))
-        if batch.context is not None and not self.prompt and self._positions(call) is not None:
-            refusals.refuse_unknown_labels(batch.context, call["input_ids"])
+        labels = call["shift_labels"] if call.get("labels") is None else call["labels"]
+        if self._positions(call) is not None and labels.shape != batch.targets.shape:
+            spread = _labels_of(batch.targets) if self.prompt or batch.context is None else batch.context
+            refusals.refuse_unknown_labels(spread, call["input_ids"])
 
     def _probe(self, arguments: dict[str, Any]) -> Any:
         """One forward pass that leaves no trace, neither in the model nor in what it is called with."""
-        untouched = {key: x if isinstance(x, Tensor) else own_copy(x) for key, x in arguments.items()}
         with no_traces(self.model):
-            return self._run(untouched)
+            return self._run(own_copies(arguments))
 
     def _own_forward(self, call: dict[str, Any], batch: Batch) -> Any:
         """The model with its own loss, the mean over the batch."""
         own = {name: x for name, x in call.items() if name not in ("num_items_in_batch", "logits_to_keep")}
         if self._positions(call) is not None:
             own.pop("shift_labels", None)
-            own["labels"] = F.pad(batch.targets, (1, 0), value=IGNORED)[:, :-1]
+            own["labels"] = _labels_of(batch.targets)
         elif own.get("labels") is None:
             own["labels"] = own["shift_labels"]  # a model asks for labels before it uses these
         attached_type, own_type = self.model.loss_type, self.before.get("loss_type")
@@ -262,12 +266,11 @@ class Attachment:
 
     def _check(self, own: Any, call: dict[str, Any], arguments: dict[str, Any], batch: Batch) -> None:
         """The attached path with γ = 1, against the model's own loss."""
-        untouched = {key: x if isinstance(x, Tensor) else own_copy(x) for key, x in arguments.items()}
         with no_traces(self.model):
-            attached = self._objective(untouched, batch, ScaleGradLoss(1.0)).loss
+            attached = self._objective(own_copies(arguments), batch, ScaleGradLoss(1.0)).loss
             compare(self.model, own, attached, _moved(batch, own.logits.device), call.get("labels"))
 
-    def _find_finish(self, request: _Request, outputs: Any) -> str:
+    def _find_finish(self, request: Request, outputs: Any) -> str:
         """What stands against fusing, or nothing."""
         if len(request.rows) != 1:
             return f"it gives its output layer [batch, steps, width] {len(request.rows)} times"
@@ -282,41 +285,6 @@ class Attachment:
                 "elsewhere (label smoothing, compute_loss_func, TRL's fused output layer) would leave the objective "
                 "out; hf.detach(model) first if that is meant"
             )
-
-
-class _Request:
-    """What a forward pass asks of the output layer: the loss of a batch, or (no batch) its first row of logits."""
-
-    def __init__(
-        self, attachment: Attachment, batch: Batch | None = None, loss: TokenLoss | None = None, whole: bool = False
-    ) -> None:
-        self.attachment = attachment
-        self.batch = batch
-        self.loss = loss
-        self.whole = whole  # give all logits all the same
-        self.value: Tensor | None = None
-        self.rows: list[Tensor] = []
-
-
-class OutputLayer:
-    """Stands in the output layer's forward, inside whatever gathers its weight: answers a request, if there is one."""
-
-    def __init__(self, attachment: Attachment, layer: nn.Linear) -> None:
-        self.attachment = attachment
-        self.layer = layer
-
-    def __call__(self, input: Tensor) -> Tensor:
-        request = self.attachment.request
-        if request is None or (request.batch is None and input.dim() != 3):
-            return nn.Linear.forward(self.layer, input)
-        if request.batch is None or request.loss is None:
-            logits = nn.Linear.forward(self.layer, input if request.whole else input[:1, :1])
-            request.rows.append(logits[0, 0].clone())
-            return logits
-        value = self.attachment.linear(self.layer, input, request.batch, request.loss)
-        request.value = value
-        nothing = input.new_empty(1, 0, self.layer.weight.shape[0])
-        return nothing + value.reshape(1)[:0].sum().to(nothing.dtype)
 
 
 class Watch:
@@ -353,6 +321,11 @@ def _is_liger(forward: Any) -> bool:
 def _moved(batch: Batch, device: torch.device) -> Batch:
     """Where the output layer is: a model spread over devices may have its labels on another."""
     return batch._replace(**{key: x.to(device) for key, x in batch._asdict().items() if isinstance(x, Tensor)})
+
+
+def _labels_of(targets: Tensor) -> Tensor:
+    """Labels [B, T] that a shift turns into `targets`."""
+    return F.pad(targets, (1, 0), value=IGNORED)[:, :-1]
 
 
 def _with(outputs: Any, **changed: Any) -> Any:

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from scalegrad.functional.heads import LogitsHead
-from scalegrad.integrations.attachment import Attachment, MeanParts, OutputLayer, Watch
+from scalegrad.integrations.attachment import Attachment, MeanParts, Watch
 from scalegrad.integrations.card import Saver
 from scalegrad.integrations.labels import IGNORED, causal_batch
 from scalegrad.integrations.objective import TokenLoss, record
+from scalegrad.integrations.output_layer import OutputLayer
 from scalegrad.integrations.routers import router_losses, with_router_losses
 from scalegrad.nn import ScaleGradLoss
 
@@ -89,7 +90,7 @@ def loss(loss: TokenLoss, model: Any = None) -> ComputeLoss:
     ...     loss(ScaleGradLoss(0.5))(outputs, labels)  # log 4
     tensor(1.3863)
     """
-    return ComputeLoss(_checked(loss), None if model is None else _inner(model))
+    return ComputeLoss(_checked(loss), None if model is None else inner_model(model))
 
 
 def attach(model: Model, loss: TokenLoss, *, prompt: bool = False, self_check: bool = True) -> Model:
@@ -108,7 +109,7 @@ def attach(model: Model, loss: TokenLoss, *, prompt: bool = False, self_check: b
         self_check: on the first training batch, compare the attached path at γ = 1 with the model's own loss, and raise
             if they differ: two forward passes without gradients, and once the memory of the logits.
     """
-    inner = _inner(model)
+    inner = inner_model(model)
     _checked(loss)
     if not callable(getattr(inner, "get_output_embeddings", None)) or inner.get_output_embeddings() is None:
         raise ValueError(f"model must be a Hugging Face model with an output layer, not {type(inner).__name__}")
@@ -135,7 +136,7 @@ def attach(model: Model, loss: TokenLoss, *, prompt: bool = False, self_check: b
 
 def detach(model: Model) -> Model:
     """Undo `attach`, if there is something to undo. The record of the objective stays if the model was trained."""
-    inner = _inner(model)
+    inner = inner_model(model)
     attachment: Attachment | None = inner.__dict__.pop(_PLACE, None)
     if attachment is None:
         return model
@@ -165,17 +166,17 @@ def detach(model: Model) -> Model:
 
 def attached(model: Any) -> TokenLoss | None:
     """The loss that is attached to `model`, if one is."""
-    attachment: Attachment | None = _inner(model).__dict__.get(_PLACE)
+    attachment: Attachment | None = inner_model(model).__dict__.get(_PLACE)
     return None if attachment is None else attachment.loss
 
 
 def last_parts(model: Any) -> MeanParts | None:
     """Mean −log p and seen mass of the last training forward, as 0-d tensors; None before the first."""
-    attachment: Attachment | None = _inner(model).__dict__.get(_PLACE)
+    attachment: Attachment | None = inner_model(model).__dict__.get(_PLACE)
     return None if attachment is None else attachment.parts
 
 
-def _inner(model: Any) -> Any:
+def inner_model(model: Any) -> Any:
     """The Hugging Face model inside a PEFT model, a parallel wrapper or a compiled one."""
     while True:
         if hasattr(model, "get_base_model"):  # peft

@@ -7,10 +7,16 @@ cap); one real row of logits, taken from the model's own forward pass, decides w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from scalegrad.functional.losses import Batch
+from scalegrad.integrations.objective import TokenLoss
+
+if TYPE_CHECKING:
+    from scalegrad.integrations.attachment import Attachment
 
 _SCALES = ("logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")  # names models give the factor
 _CAPS = ("final_logit_softcapping", "logits_soft_cap")
@@ -37,6 +43,41 @@ class Finish(NamedTuple):
         """[V] what is added to the layer's own bias."""
         value: Tensor = getattr(model, self.bias or "")
         return value.flatten()
+
+
+class Request:
+    """What a forward pass asks of the output layer: the loss of a batch, or (no batch) its first row of logits."""
+
+    def __init__(
+        self, attachment: Attachment, batch: Batch | None = None, loss: TokenLoss | None = None, whole: bool = False
+    ) -> None:
+        self.attachment = attachment
+        self.batch = batch
+        self.loss = loss
+        self.whole = whole  # give all logits all the same
+        self.value: Tensor | None = None
+        self.rows: list[Tensor] = []
+
+
+class OutputLayer:
+    """Stands in the output layer's forward, inside whatever gathers its weight: answers a request, if there is one."""
+
+    def __init__(self, attachment: Attachment, layer: nn.Linear) -> None:
+        self.attachment = attachment
+        self.layer = layer
+
+    def __call__(self, input: Tensor) -> Tensor:
+        request = self.attachment.request
+        if request is None or (request.batch is None and input.dim() != 3):
+            return nn.Linear.forward(self.layer, input)
+        if request.batch is None or request.loss is None:
+            logits = nn.Linear.forward(self.layer, input if request.whole else input[:1, :1])
+            request.rows.append(logits[0, 0].clone())
+            return logits
+        value = self.attachment.linear(self.layer, input, request.batch, request.loss)
+        request.value = value
+        nothing = input.new_empty(1, 0, self.layer.weight.shape[0])
+        return nothing + value.reshape(1)[:0].sum().to(nothing.dtype)
 
 
 def is_plain(layer: Any) -> bool:

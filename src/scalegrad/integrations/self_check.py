@@ -45,14 +45,14 @@ def compare(model: Any, own: Any, attached: Tensor, batch: Batch, labels: Tensor
     causal = not model.config.is_encoder_decoder and labels is not None and labels.shape == batch.targets.shape
     if causal and _near(from_logits(labels.to(own.logits.device)), loss, exact):  # type: ignore[union-attr]
         raise ValueError(
-            f"{name} cannot be trained by attach: its own loss, {loss:.6g} on this batch, does not shift the labels "
-            f"(shifted it would be {expected:.6g}), so the model does not predict the next token"
+            f"{name} cannot be trained by attach: its own loss, {loss:.8g} on this batch, does not shift the labels "
+            f"(shifted it would be {expected:.8g}), so the model does not predict the next token"
         )
     where = "its output layer or its inputs are used in a way that attach does not know"
     if not _near(expected, loss, exact):
-        where = f"its own logits give {expected:.6g}, so its loss has a part or a shift that attach does not know"
+        where = f"its own logits give {expected:.8g}, so its loss has a part or a shift that attach does not know"
     raise ValueError(
-        f"{name} has a loss of its own of {loss:.6g} on this batch, and the attached loss at γ = 1 is {value:.6g}, "
+        f"{name} has a loss of its own of {loss:.8g} on this batch, and the attached loss at γ = 1 is {value:.8g}, "
         f"where both must be equal: {where}; attach(..., self_check=False) trains without this check"
     )
 
@@ -63,9 +63,10 @@ def _near(value: float, expected: float, tolerance: float) -> bool:
 
 
 def _tolerance(dtype: torch.dtype, loss: float) -> float:
-    """Of a mean in `dtype`; models with float64 weights still sum in float32."""
-    half = dtype in (torch.bfloat16, torch.float16)
-    return (2 * torch.finfo(dtype).eps if half else 64 * torch.finfo(torch.float32).eps) * (1 + abs(loss))
+    """Of a mean in `dtype`: half precision rounds each term of it, the others mostly the sum."""
+    eps = torch.finfo(dtype).eps
+    relative = 2 * eps if eps > 1e-4 else max(64 * eps, 1e-8)
+    return float(relative * (1 + abs(loss)))
 
 
 def _rounding(model: Any, logits: Tensor, targets: Tensor) -> float:
@@ -77,7 +78,9 @@ def _rounding(model: Any, logits: Tensor, targets: Tensor) -> float:
     if logits.device.type == "cuda" and torch.get_float32_matmul_precision() != "highest":
         eps = max(eps, 2**-10)  # TF32
     largest = max(abs(float(end)) for end in torch.aminmax(logits))
-    return float(eps * largest * min(1.0, 8 / math.sqrt(int((targets >= 0).sum()))))
+    number = int((targets >= 0).sum())
+    share = min(1.0, max(8 / math.sqrt(number), 1 / 8))  # a soft cap's rounding does not average out
+    return float(eps * largest * share)
 
 
 # ---- without leaving a trace -----------------------------------------------------------------------------------------
@@ -109,18 +112,24 @@ def no_traces(model: nn.Module) -> Iterator[None]:
                     buffer.copy_(before)
 
 
-def own_copy(value: Any) -> Any:
-    """An argument of a forward that the forward may change: a cache, or what holds one. Tensors in it are detached."""
+def own_copies(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a forward, with copies of what it may change: a cache. Tensors by themselves stay."""
+    return {name: value if isinstance(value, Tensor) else _own_copy(value) for name, value in arguments.items()}
+
+
+def _own_copy(value: Any) -> Any:
+    """Tensors are detached, for those with a history cannot be deep-copied."""
     if isinstance(value, Tensor):
         return value.detach().clone()
     if isinstance(value, (list, tuple)):
-        items = [own_copy(item) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+        copies = [_own_copy(item) for item in value]
+        return type(value)(*copies) if hasattr(value, "_fields") else type(value)(copies)
     if isinstance(value, dict):
-        return type(value)(**{key: own_copy(item) for key, item in value.items()})
+        items = {key: _own_copy(item) for key, item in value.items()}
+        return items if type(value) is dict else type(value)(**items)  # an encoder's output
     if "Cache" in type(value).__name__ or type(value).__module__ == "transformers.cache_utils":
         twin = copy.copy(value)
-        twin.__dict__.update({name: own_copy(item) for name, item in vars(value).items()})
+        twin.__dict__.update({name: _own_copy(item) for name, item in vars(value).items()})
         return twin
     return value
 
@@ -133,7 +142,8 @@ def has_room(model: Any, targets: Tensor) -> bool:
 
     Ranks of a sharded model must run the same forwards, for each gathers weights from all.
     """
-    device, vocab = targets.device, model.config.get_text_config(decoder=True).vocab_size
+    vocab = getattr(model.config.get_text_config(decoder=True), "vocab_size", 0)
+    device = model.device if targets.device.type == "cpu" else targets.device  # a trainer may leave labels behind
     needed = targets.numel() * vocab * (model.dtype.itemsize + 12)  # three copies in float32
     enough = torch.tensor(int(needed < free_memory(device)), device=device)
     for group in _sharding_groups(model):
@@ -148,9 +158,10 @@ def has_room(model: Any, targets: Tensor) -> bool:
 
 def _sharding_groups(model: nn.Module) -> list[Any]:
     """The process groups over which weights are gathered in a forward pass; None is the group of all."""
-    for parameter in model.parameters():
-        if hasattr(parameter, "device_mesh"):  # FSDP2
+    parameters = list(model.parameters())
+    for parameter in parameters:
+        if hasattr(parameter, "device_mesh"):  # FSDP2, of a unit that is not gathered right now
             return list(parameter.device_mesh.get_all_groups())
-        if hasattr(parameter, "ds_id") or hasattr(parameter, "_sharded_size"):  # DeepSpeed's ZeRO-3, FSDP1
-            return [None]
-    return []
+    kinds = {kind.__name__ for module in model.modules() for kind in type(module).__mro__}
+    sharded = not kinds.isdisjoint({"FSDPModule", "FullyShardedDataParallel"})
+    return [None] if sharded or any(hasattr(p, "ds_id") for p in parameters) else []  # DeepSpeed's ZeRO-3 marks its own
