@@ -21,7 +21,7 @@ LAYERS = (
     ("sets", "gamma"),
 )
 LAYER = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
-ANYWHERE = ("_counts", "_extras", "_hub", "_places", "_version")  # small, and importing none of the others
+ANYWHERE = ("_counts", "_extras", "_hub", "_memory", "_places", "_version")  # small, and importing none of the others
 PUBLIC = ("nn", "functional", "sets", "gamma", "_version")  # what the package's own __init__ may name
 NEIGHBOURS = (  # (user, used) of one layer
     ("bench", "study"),  # the load benchmark starts the study's server

@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 import trl
-from tests.integrations import tiny
+from tests.integrations import architectures, tiny
 from tests.integrations.training import DESCENT, attached, weights
 
 from scalegrad import ScaleGradLoss
@@ -217,3 +217,14 @@ def test_attached_before_is_attached_anew(tokenizer, tmp_path):
     model = attached("llama", ScaleGradLoss(0.9))
     sft(model, tokenizer, [{"text": text} for text in texts()], tmp_path)
     tiny.same(weights(model), by_hand("llama", [with_end(text) for text in texts()])[0])
+
+
+def test_the_weight_of_the_router_loss_is_trls(tokenizer, tmp_path):
+    """A model keeps the coefficient that it was made with; TRL's arguments may have another."""
+    losses = []
+    for weight in (0.0, 1.0, 2.0):
+        model = architectures.build("MixtralForCausalLM").train()
+        trainer = sft(model, tokenizer, [{"text": text} for text in texts()], tmp_path, router_aux_loss_coef=weight)
+        losses.append(trainer.state.log_history[0]["loss"])
+    assert losses[1] - losses[0] > 1
+    assert losses[2] - losses[1] == pytest.approx(losses[1] - losses[0], abs=1e-5)

@@ -4,6 +4,7 @@
 """
 
 import sys
+import warnings
 from pathlib import Path
 
 import torch
@@ -14,7 +15,7 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_
 from torch.distributed.fsdp import fully_shard
 
 from scalegrad import ScaleGradLoss
-from scalegrad.integrations import hf
+from scalegrad.integrations import hf, self_check
 
 
 def with_ddp(name, folder):
@@ -52,6 +53,18 @@ def with_fsdp(name, folder):
         model.save_pretrained(folder / f"fsdp-{name}", state_dict=whole)
 
 
+def without_memory():
+    """One process has no memory for the self-check: both leave it out, or they would wait for each other for ever."""
+    model = hf.attach(tiny.model("gpt2"), ScaleGradLoss(0.2))
+    fully_shard(model)
+    if torch.distributed.get_rank() == 1:
+        self_check.free_memory = lambda device: 0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model(**tiny.padded(tiny.examples("gpt2"))).loss.backward()
+    assert any("no memory for the self-check" in str(entry.message) for entry in caught)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     folder = Path(sys.argv[1])
@@ -59,4 +72,5 @@ if __name__ == "__main__":
         with_ddp(name, folder)
     for name in tiny.CAUSAL:
         with_fsdp(name, folder)
+    without_memory()
     torch.distributed.destroy_process_group()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+
+from scalegrad._memory import free_memory
 
 Part = TypeVar("Part")
 
@@ -30,25 +30,6 @@ def batch_estimate(model: Any, tokens: int, beams: int) -> int:
     fitting = int(_SHARE * free_memory(model.device) / (beams * (cache + scores)))
     most = max(1, _MOST["cpu" if model.device.type == "cpu" else "accelerator"] // beams)
     return int(2 ** (max(1, min(fitting, most)).bit_length() - 1))
-
-
-def free_memory(device: torch.device) -> int:
-    """Bytes that can still be taken on `device`; where the system does not say, 4 GiB."""
-    if device.type == "cuda":
-        device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
-        free, whole = torch.cuda.mem_get_info(device)
-        own = torch.cuda.get_per_process_memory_fraction(device) * whole - torch.cuda.memory_allocated(device)
-        return int(min(free, own))
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        free = 4 * 2**30
-    limits = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-    try:  # a container may have less than its machine
-        limit, used = (path.read_text().strip() for path in limits)
-        return min(free, int(limit) - int(used)) if limit != "max" else free
-    except (OSError, ValueError):
-        return free
 
 
 def share_gpu(processes: int) -> None:

@@ -9,14 +9,21 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from scalegrad.functional.heads import LinearHead, LogitsHead
 from scalegrad.functional.losses import Batch, Parts
-from scalegrad.functional.options import Options
-from scalegrad.integrations.labels import causal_batch, encoder_decoder_batch
+from scalegrad.integrations import refusals
+from scalegrad.integrations.decoder_inputs import decoder_inputs
+from scalegrad.integrations.documents import MARKS
+from scalegrad.integrations.labels import IGNORED, causal_batch, encoder_decoder_batch, logit_positions
 from scalegrad.integrations.objective import TokenLoss
-from scalegrad.integrations.output_layer import Finish, find_finish, is_plain
+from scalegrad.integrations.output_layer import Finish, OutputLayer, Request, find_finish, is_plain
+from scalegrad.integrations.routers import with_router_losses
+from scalegrad.integrations.self_check import compare, has_room, no_traces, own_copies
 from scalegrad.nn import ScaleGradLoss
+
+_OF_THE_LOSS = ("labels", "shift_labels", "num_items_in_batch", "logits_to_keep")  # arguments a model runs without
 
 
 class MeanParts(NamedTuple):
@@ -45,10 +52,11 @@ class Attachment:
     so that a copy or a pickle of the model takes its own attachment along.
     """
 
-    def __init__(self, model: Any, loss: TokenLoss, prompt: bool) -> None:
+    def __init__(self, model: Any, loss: TokenLoss, prompt: bool, self_check: bool) -> None:
         self.model = model
         self.loss = loss
         self.prompt = prompt
+        self.self_check = self_check
         self.previous = model.__dict__.get("forward")  # somebody's before us, such as a device hook
         self.names = tuple(inspect.signature(type(model).forward).parameters)[1:]
         self.parts: MeanParts | None = None
@@ -57,7 +65,7 @@ class Attachment:
         self.trained = False
         self.finish: Finish | None = None
         self.fused: bool | None = None  # unknown until the first training forward
-        self.request: _Request | None = None
+        self.request: Request | None = None
         self.before: dict[str, Any] = {}  # the model's attributes that attaching changed
 
     @property
@@ -66,147 +74,208 @@ class Attachment:
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = {**dict(zip(self.names, args, strict=False)), **kwargs}
-        unlabelled = given.get("labels") is None and given.get("shift_labels") is None
-        if self.detached or unlabelled or given.get("fused_lm_head"):
+        call = {**dict(zip(self.names, args, strict=False)), **kwargs}
+        unlabelled = call.get("labels") is None and call.get("shift_labels") is None
+        if self.detached or unlabelled or call.get("fused_lm_head"):
             self._refuse_other_losses()
-            return self._run(given)
-        as_tuple = given.pop("return_dict", None) is False
-        batch = self._batch(given)
-        for name in ("labels", "shift_labels", "num_items_in_batch"):
-            given.pop(name, None)
+            return self._run(call)
+        as_tuple = call.pop("return_dict", None) is False
         if "use_cache" in self.names:
-            given["use_cache"] = False  # with one, models let the documents of a packed row read each other
-        outputs = self._objective(given, batch) if torch.is_grad_enabled() else self._nll(given, batch)
+            call["use_cache"] = False  # with one, models let the documents of a packed row read each other
+        arguments = {name: value for name, value in call.items() if name not in _OF_THE_LOSS}
+        positions = self._positions(call)
+        batch = self._batch(call, positions, arguments)
+        if torch.is_grad_enabled():
+            self._look_once(call, arguments, batch)
+            outputs = self._objective(arguments, batch, self.loss)
+        else:
+            outputs = self._nll(arguments, batch)
+            if positions is not None:
+                outputs = _with(outputs, logits=outputs.logits.take_along_dim(positions[..., None], 1))
         return outputs.to_tuple() if as_tuple else outputs
 
     # ---- the three ways to run ---------------------------------------------------------------------------------------
 
-    def _objective(self, given: dict[str, Any], batch: Batch) -> Any:
-        """The objective from hidden states, or from logits where the output layer is not plain."""
-        self.trained = True
-        if self._can_fuse(given):
-            self.request = request = _Request(self, batch)
-            outputs = self._run(given)
-            if request.loss is None:
+    def _objective(self, arguments: dict[str, Any], batch: Batch, loss: TokenLoss) -> Any:
+        """`loss` from hidden states, or from logits where the output layer is not plain."""
+        routed = arguments.get("output_router_logits")
+        routed = getattr(self.model.config, "output_router_logits", False) if routed is None else routed
+        balanced = self.model.config.is_encoder_decoder and routed  # NLLB-MoE balances its experts for labels only
+        if self.fused:
+            if balanced:
+                arguments = {**arguments, "labels": batch.targets[:1, :0]}  # as many as there are logits
+            self.request = request = Request(self, batch, loss)
+            outputs = self._run(arguments)
+            if request.value is None:
                 raise RuntimeError(f"{type(self.model).__name__} did not call its output layer")
-            tail = outputs.logits[..., :0].sum().to(request.loss.dtype)  # 0: ties the loss to what wraps the layer
-            loss = request.loss + tail
-            outputs = _with(outputs, loss=self._with_router(loss, outputs), logits=None)
+            tail = outputs.logits[..., :0].sum().to(request.value.dtype)  # 0: ties the loss to what wraps the layer
+            value, logits = request.value + tail, None
         else:
-            outputs = self._run(given)
-            loss = self._on_head(LogitsHead(outputs.logits, False), batch, self._options(None))
-            outputs = _with(outputs, loss=self._with_router(loss, outputs))
-        return outputs
+            outputs = self._run({**arguments, "labels": batch.targets} if balanced else arguments)
+            logits = outputs.logits
+            value = self._on_head(LogitsHead(logits, False), batch, loss, None)
+        return _with(outputs, loss=with_router_losses(value, outputs, self.model), logits=logits)
 
-    def _nll(self, given: dict[str, Any], batch: Batch) -> Any:
+    def _nll(self, arguments: dict[str, Any], batch: Batch) -> Any:
         """Plain −log p, whatever the objective, with the logits."""
-        outputs = self._run(given)
+        outputs = self._run(arguments)
         logits = outputs.logits
         loss = ScaleGradLoss(1.0).on_head(LogitsHead(logits, False), _moved(batch, logits.device))
         return _with(outputs, loss=loss)
 
-    def _run(self, given: dict[str, Any]) -> Any:
+    def _run(self, arguments: dict[str, Any]) -> Any:
         """The model as it is."""
         self.running = True
         try:
             if self.previous is not None:
-                return self.previous(**given)
-            return type(self.model).forward(self.model, **given)
+                return self.previous(**arguments)
+            return type(self.model).forward(self.model, **arguments)
         finally:
             self.running = False
             self.request = None
 
     # ---- what they are made of ---------------------------------------------------------------------------------------
 
-    def _batch(self, given: dict[str, Any]) -> Batch:
+    def _positions(self, call: dict[str, Any]) -> Tensor | None:
+        """Where a causal model is to keep its logits. It runs without: the objective reads whole rows."""
+        rows = call.get("input_ids") if call.get("input_ids") is not None else call.get("inputs_embeds")
+        if rows is None or self.model.config.is_encoder_decoder:
+            return None
+        return logit_positions(call.get("logits_to_keep"), rows.shape[:2], rows.device)
+
+    def _batch(self, call: dict[str, Any], positions: Tensor | None, arguments: dict[str, Any]) -> Batch:
         """Targets and history; an encoder–decoder's decoder input is made from the labels, as the model would."""
-        common: dict[str, Any] = {
-            "input_ids": given.get("input_ids"),
-            "attention_mask": given.get("attention_mask"),
-            "prompt": self.prompt,
-            "num_items": given.get("num_items_in_batch"),
-        }
-        labels = given.get("labels")
+        labels, ids, items = call.get("labels"), call.get("input_ids"), call.get("num_items_in_batch")
         if not self.model.config.is_encoder_decoder:
-            shifted, positions = given.get("shift_labels"), given.get("position_ids")
-            return causal_batch(labels, shift_labels=shifted, position_ids=positions, **common)
+            marks = {name: call[name] for name in MARKS if name in call}
+            shifted = call.get("shift_labels")
+            return causal_batch(
+                labels,
+                shift_labels=shifted,
+                input_ids=ids,
+                positions=positions,
+                prompt=self.prompt,
+                num_items=items,
+                **marks,
+            )
         if labels is None:
             raise ValueError("labels must be given to an encoder–decoder: shift_labels is for causal models")
-        if given.get("decoder_input_ids") is None and given.get("decoder_inputs_embeds") is None:
-            made = self.model.prepare_decoder_input_ids_from_labels(labels)
-            given["decoder_input_ids"] = made
-            if self.model.config.model_type == "encoder-decoder" and given.get("decoder_attention_mask") is None:
-                given["decoder_attention_mask"] = (made != self.model.config.pad_token_id).to(made.dtype)
-        return encoder_decoder_batch(labels, **common)
+        if call.get("decoder_input_ids") is None and call.get("decoder_inputs_embeds") is None:
+            arguments.update(decoder_inputs(self.model, labels, call.get("decoder_attention_mask")))
+        mask = call.get("attention_mask")
+        return encoder_decoder_batch(labels, input_ids=ids, attention_mask=mask, prompt=self.prompt, num_items=items)
 
-    def _options(self, finish: Finish | None) -> Options:
-        """The loss's own, and what the model does to its logits where they are not given whole."""
+    def _on_head(self, head: LinearHead | LogitsHead, batch: Batch, loss: TokenLoss, finish: Finish | None) -> Tensor:
+        """`loss` with its own options and what the model does to its logits where they are not given whole."""
         cap, scale = (None, None) if finish is None else (finish.softcap, finish.logit_scale)
-        return replace(self.loss.options, softcap=cap, logit_scale=scale, return_parts=True)
-
-    def _on_head(self, head: LinearHead | LogitsHead, batch: Batch, options: Options) -> Tensor:
+        options = replace(loss.options, softcap=cap, logit_scale=scale, return_parts=True)
         batch = _moved(batch, head.values.device)
-        loss, parts = self.loss.on_head(head, batch, options)
+        value: Tensor
+        value, parts = loss.on_head(head, batch, options)
         self.parts = MeanParts.of(parts, batch.targets, options.ignore_index)
-        total: Tensor = loss
-        return total
+        return value
 
-    def linear(self, layer: nn.Linear, hidden: Tensor, batch: Batch) -> Tensor:
-        """The objective from what goes into the output layer."""
+    def linear(self, layer: nn.Linear, hidden: Tensor, batch: Batch, loss: TokenLoss) -> Tensor:
+        """`loss` from what goes into the output layer."""
         finish = self.finish or Finish()
         bias: Tensor | None = layer.bias
         if finish.bias is not None:
             extra = finish.extra_bias(self.model).to(hidden.dtype)
             bias = extra if bias is None else bias + extra
-        return self._on_head(LinearHead.of(hidden, layer.weight, bias), batch, self._options(finish))
-
-    def _with_router(self, loss: Tensor, outputs: Any) -> Tensor:
-        """Mixtures of experts add what keeps their experts busy, as their own forward does."""
-        extra = getattr(outputs, "aux_loss", None)
-        if extra is None:
-            return loss
-        weight: float = self.model.config.get_text_config(decoder=True).router_aux_loss_coef
-        balance: Tensor = extra.to(loss.device)
-        return loss + weight * balance
+        return self._on_head(LinearHead.of(hidden, layer.weight, bias), batch, loss, finish)
 
     # ---- looking before trusting -------------------------------------------------------------------------------------
 
-    def _can_fuse(self, given: dict[str, Any]) -> bool:
+    def _look_once(self, call: dict[str, Any], arguments: dict[str, Any], batch: Batch) -> None:
         """Looked up on each call: an adapter or a resized vocabulary puts another layer in its place."""
+        self.trained = True
         ready = type(self.model.get_output_embeddings().__dict__.get("forward")) is OutputLayer
         if self.fused is None or (self.fused and not ready):
-            self._look(given)
-        return bool(self.fused)
+            self._look(call, arguments, batch)
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def _look(self, given: dict[str, Any]) -> None:
-        """How does the model use its output layer? Its first training step finds out."""
+    def _look(self, call: dict[str, Any], arguments: dict[str, Any], batch: Batch) -> None:
+        """On the first training batch: is it as it must be, how is the output layer used, is the loss the right one?"""
+        self.fused = None
+        self._refuse(call, batch)
+        checked = self.self_check and has_room(self.model, batch.targets)
         layer = self.model.get_output_embeddings()
         if type(layer.__dict__.get("forward")) is OutputLayer:  # of a look that was interrupted
             del layer.forward
-        problem = f"its output layer is a {type(layer).__name__} with a forward of its own"
-        if is_plain(layer):
-            layer.forward = OutputLayer(self, layer)
-            problem = self._try(given)
-            if problem:
-                del layer.forward
-        self.fused = not problem
+        plain = is_plain(layer)
+        problem = "" if plain else f"its output layer is a {type(layer).__name__} with a forward of its own"
+        own: Any = None
+        if plain or checked:
+            if plain:
+                layer.forward = OutputLayer(self, layer)
+            self.request = request = Request(self, whole=checked)
+            own = self._own_forward(call, batch) if checked else self._probe(arguments)
+            if plain:
+                problem = self._find_finish(request, own)
+        if plain and problem:
+            del layer.forward
         if problem:
             name = type(self.model).__name__
             warnings.warn(f"scalegrad: {name} trains from whole logits, which takes memory: {problem}", stacklevel=2)
+        self.fused = not problem
+        if checked:
+            try:
+                self._check(own, call, arguments, batch._replace(num_items=None))
+            except ValueError:
+                self.fused = None  # so that the next batch is refused as well
+                raise
+            if own.logits.is_cuda:
+                own = None
+                torch.cuda.empty_cache()  # what held the logits may be too large for anything else
 
-    def _try(self, given: dict[str, Any]) -> str:
-        """One forward pass without gradients and with one row of logits; what stands against fusing, or nothing."""
-        self.request = request = _Request(self, None)
-        device = next(self.model.parameters()).device
-        random = torch.random.fork_rng([device] if device.type == "cuda" else [])
-        with torch.no_grad(), random, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "None of the inputs have requires_grad")  # reentrant checkpoints
-            outputs = self._run(given)
+    def _refuse(self, call: dict[str, Any], batch: Batch) -> None:
+        causal = not self.model.config.is_encoder_decoder
+        refusals.refuse_sequence_parallelism()
+        refusals.refuse_late_attachment(causal)
+        if not causal:
+            return
+        refusals.refuse_wrong_labels(call.get("labels"), call.get("shift_labels"))
+        refusals.refuse_lengths(call.get("cu_seq_lens_q"), batch.targets.numel())
+        if call.get("past_key_values") is None:
+            refusals.refuse_parts_of_rows(call.get("position_ids"), call.get("attention_mask"))
+        labels = call["shift_labels"] if call.get("labels") is None else call["labels"]
+        if self._positions(call) is not None and labels.shape != batch.targets.shape:
+            spread = _labels_of(batch.targets) if self.prompt or batch.context is None else batch.context
+            refusals.refuse_unknown_labels(spread, call["input_ids"])
+
+    def _probe(self, arguments: dict[str, Any]) -> Any:
+        """One forward pass that leaves no trace, neither in the model nor in what it is called with."""
+        with no_traces(self.model):
+            return self._run(own_copies(arguments))
+
+    def _own_forward(self, call: dict[str, Any], batch: Batch) -> Any:
+        """The model with its own loss, the mean over the batch."""
+        own = {name: x for name, x in call.items() if name not in ("num_items_in_batch", "logits_to_keep")}
+        if self._positions(call) is not None:
+            own.pop("shift_labels", None)
+            own["labels"] = _labels_of(batch.targets)
+        elif own.get("labels") is None:
+            own["labels"] = own["shift_labels"]  # a model asks for labels before it uses these
+        attached_type, own_type = self.model.loss_type, self.before.get("loss_type")
+        if own_type is not None:
+            self.model.loss_type = own_type
+        try:
+            return self._probe(own)
+        finally:
+            self.model.loss_type = attached_type
+
+    def _check(self, own: Any, call: dict[str, Any], arguments: dict[str, Any], batch: Batch) -> None:
+        """The attached path with γ = 1, against the model's own loss."""
+        with no_traces(self.model):
+            attached = self._objective(own_copies(arguments), batch, ScaleGradLoss(1.0)).loss
+            compare(self.model, own, attached, _moved(batch, own.logits.device), call.get("labels"))
+
+    def _find_finish(self, request: Request, outputs: Any) -> str:
+        """What stands against fusing, or nothing."""
         if len(request.rows) != 1:
             return f"it gives its output layer [batch, steps, width] {len(request.rows)} times"
-        self.finish = find_finish(self.model, request.rows[0], outputs.logits[0, 0])
+        with torch.no_grad():
+            self.finish = find_finish(self.model, request.rows[0], outputs.logits[0, 0])
         return "" if self.finish is not None else "it changes what its output layer gives in its own way"
 
     def _refuse_other_losses(self) -> None:
@@ -218,39 +287,6 @@ class Attachment:
             )
 
 
-class _Request:
-    """What a forward pass asks of the output layer: the loss of a batch, or (no batch) one row of logits."""
-
-    def __init__(self, attachment: Attachment, batch: Batch | None) -> None:
-        self.attachment = attachment
-        self.batch = batch
-        self.loss: Tensor | None = None
-        self.rows: list[Tensor] = []
-
-
-class OutputLayer:
-    """Stands in the output layer's forward, inside whatever gathers its weight: answers a request, if there is one."""
-
-    def __init__(self, attachment: Attachment, layer: nn.Linear) -> None:
-        self.attachment = attachment
-        self.layer = layer
-
-    def __call__(self, input: Tensor) -> Tensor:
-        request = self.attachment.request
-        if request is None:
-            return nn.Linear.forward(self.layer, input)
-        if request.batch is None and input.dim() != 3:
-            return nn.Linear.forward(self.layer, input)
-        if request.batch is None:
-            row = nn.Linear.forward(self.layer, input[:1, :1])
-            request.rows.append(row[0, 0])
-            return row
-        loss = self.attachment.linear(self.layer, input, request.batch)
-        request.loss = loss
-        nothing = input.new_empty(1, 0, self.layer.weight.shape[0])
-        return nothing + loss.reshape(1)[:0].sum().to(nothing.dtype)
-
-
 class Watch:
     """Before the model's trunk runs: nobody may train it around the objective."""
 
@@ -259,17 +295,37 @@ class Watch:
 
     def __call__(self, trunk: nn.Module, inputs: Any) -> None:
         mine = self.attachment
-        if trunk.training and torch.is_grad_enabled() and not (mine.running or mine.detached):
+        if not trunk.training or not torch.is_grad_enabled() or mine.running or mine.detached:
+            return
+        if _is_liger(mine.model.__dict__.get("forward")):
             raise ValueError(
-                "this model has an objective attached, and something trains it around its forward: its "
-                f"{type(trunk).__name__} was called directly, as TRL's fused output layer does, and the loss would be "
-                "another; use integrations.trl.ScaleGradSFTTrainer for TRL, or hf.detach(model)"
+                "Liger's kernels have replaced the model's forward after the objective was attached, and its own loss "
+                "would be trained: leave out use_liger_kernel=True, or apply Liger's kernels before hf.attach"
             )
+        raise ValueError(
+            "this model has an objective attached, and something trains it around its forward: its "
+            f"{type(trunk).__name__} was called directly, as TRL's fused output layer does, and the loss would be "
+            "another; use integrations.trl.ScaleGradSFTTrainer for TRL, or hf.detach(model)"
+        )
+
+
+def _is_liger(forward: Any) -> bool:
+    """Also inside what Accelerate wraps around it for mixed precision."""
+    while forward is not None:
+        if (getattr(forward, "__module__", None) or "").startswith("liger_kernel"):
+            return True
+        forward = getattr(forward, "__wrapped__", None)
+    return False
 
 
 def _moved(batch: Batch, device: torch.device) -> Batch:
     """Where the output layer is: a model spread over devices may have its labels on another."""
     return batch._replace(**{key: x.to(device) for key, x in batch._asdict().items() if isinstance(x, Tensor)})
+
+
+def _labels_of(targets: Tensor) -> Tensor:
+    """Labels [B, T] that a shift turns into `targets`."""
+    return F.pad(targets, (1, 0), value=IGNORED)[:, :-1]
 
 
 def _with(outputs: Any, **changed: Any) -> Any:

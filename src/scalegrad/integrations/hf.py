@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from scalegrad.functional.heads import LogitsHead
-from scalegrad.integrations.attachment import Attachment, MeanParts, OutputLayer, Watch
+from scalegrad.integrations.attachment import Attachment, MeanParts, Watch
 from scalegrad.integrations.card import Saver
 from scalegrad.integrations.labels import IGNORED, causal_batch
 from scalegrad.integrations.objective import TokenLoss, record
+from scalegrad.integrations.output_layer import OutputLayer
+from scalegrad.integrations.routers import router_losses, with_router_losses
 from scalegrad.nn import ScaleGradLoss
 
 Model = TypeVar("Model", bound=Any)
@@ -28,8 +30,9 @@ _PLACE = "_scalegrad"  # the attribute of a model that holds its attachment
 class ComputeLoss:
     """What `Trainer` calls with the model's output and the labels; see `loss`."""
 
-    def __init__(self, loss: TokenLoss) -> None:
+    def __init__(self, loss: TokenLoss, model: Any) -> None:
         self.loss = loss
+        self.model = model
         self.parts: MeanParts | None = None  # of the last training forward
 
     def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: int | Tensor | None = None) -> Tensor:
@@ -44,22 +47,38 @@ class ComputeLoss:
         if torch.is_grad_enabled():
             batch = causal_batch(labels.to(logits.device), num_items=num_items_in_batch)
             options = replace(self.loss.options, return_parts=True)
-            found, parts = self.loss.on_head(LogitsHead(logits, False), batch, options)
+            value, parts = self.loss.on_head(LogitsHead(logits, False), batch, options)
             self.parts = MeanParts.of(parts, batch.targets, options.ignore_index)
-            value: Tensor = found
-            return value
+            return self._with_router_losses(value, outputs)
         alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
         # Trainer counts GPT-2's first labels too, which are no targets: alone, count here, so that this is a mean.
         batch = causal_batch(labels.to(logits.device), num_items=None if alone else num_items_in_batch)
         plain: Tensor = ScaleGradLoss(1.0).on_head(LogitsHead(logits, False), batch)
         return plain
 
+    def _with_router_losses(self, value: Tensor, outputs: Any) -> Tensor:
+        routed = next(
+            (name for name in ("aux_loss", "router_logits") if getattr(outputs, name, None) is not None), None
+        )
+        if routed is None:
+            return value
+        if self.model is None or not router_losses(outputs):
+            raise ValueError(
+                f"the model's output has {routed}, and hf.loss does not know how much that counts: use "
+                "hf.loss(loss, model=model), or hf.attach(model, loss)"
+            )
+        return with_router_losses(value, outputs, self.model)
 
-def loss(loss: TokenLoss) -> ComputeLoss:
+
+def loss(loss: TokenLoss, model: Any = None) -> ComputeLoss:
     """`Trainer(compute_loss_func=hf.loss(ScaleGradLoss(0.2)))`: the objective from a causal model's logits.
 
     With gradients off it is the plain −log p, so `eval_loss` stays the log of a perplexity. It sees labels only: for
     prompts, packing, encoder–decoders, or without the memory of the logits, `attach`.
+
+    Args:
+        loss: the objective.
+        model: the model that is trained; needed where it adds router losses, which it weights itself.
 
     >>> from transformers.modeling_outputs import CausalLMOutput
     >>> outputs = CausalLMOutput(logits=torch.zeros(1, 3, 4))
@@ -71,10 +90,10 @@ def loss(loss: TokenLoss) -> ComputeLoss:
     ...     loss(ScaleGradLoss(0.5))(outputs, labels)  # log 4
     tensor(1.3863)
     """
-    return ComputeLoss(_checked(loss))
+    return ComputeLoss(_checked(loss), None if model is None else inner_model(model))
 
 
-def attach(model: Model, loss: TokenLoss, *, prompt: bool = False) -> Model:
+def attach(model: Model, loss: TokenLoss, *, prompt: bool = False, self_check: bool = True) -> Model:
     """Make `model(labels=...)` return `loss` in place of the model's own, from hidden states where it can.
 
     With gradients on, the output's `loss` is the objective's sum over `num_items_in_batch` (or the number of targets)
@@ -87,13 +106,20 @@ def attach(model: Model, loss: TokenLoss, *, prompt: bool = False) -> Model:
             that these are saved with the record too). Given back.
         loss: the objective. Its `step` is the caller's to set if γ follows a schedule (`StepCallback` does).
         prompt: count as seen also what is no target: a causal model's masked labels, an encoder's input.
+        self_check: on the first training batch, compare the attached path at γ = 1 with the model's own loss, and raise
+            if they differ: two forward passes without gradients, and once the memory of the logits.
     """
-    inner = _inner(model)
+    inner = inner_model(model)
     _checked(loss)
     if not callable(getattr(inner, "get_output_embeddings", None)) or inner.get_output_embeddings() is None:
         raise ValueError(f"model must be a Hugging Face model with an output layer, not {type(inner).__name__}")
+    if getattr(inner, "loss_type", None) == "ForMaskedLM":
+        raise ValueError(
+            f"model must predict the next token: {type(inner).__name__} fills in masked ones, and its loss does not "
+            "shift the labels"
+        )
     detach(inner)
-    attachment = Attachment(inner, loss, prompt)
+    attachment = Attachment(inner, loss, prompt, self_check)
     attachment.before = {name: inner.__dict__[name] for name in _CHANGED if name in inner.__dict__}
     inner.__dict__[_PLACE] = attachment
     inner.forward = attachment
@@ -110,7 +136,7 @@ def attach(model: Model, loss: TokenLoss, *, prompt: bool = False) -> Model:
 
 def detach(model: Model) -> Model:
     """Undo `attach`, if there is something to undo. The record of the objective stays if the model was trained."""
-    inner = _inner(model)
+    inner = inner_model(model)
     attachment: Attachment | None = inner.__dict__.pop(_PLACE, None)
     if attachment is None:
         return model
@@ -140,17 +166,17 @@ def detach(model: Model) -> Model:
 
 def attached(model: Any) -> TokenLoss | None:
     """The loss that is attached to `model`, if one is."""
-    attachment: Attachment | None = _inner(model).__dict__.get(_PLACE)
+    attachment: Attachment | None = inner_model(model).__dict__.get(_PLACE)
     return None if attachment is None else attachment.loss
 
 
 def last_parts(model: Any) -> MeanParts | None:
     """Mean −log p and seen mass of the last training forward, as 0-d tensors; None before the first."""
-    attachment: Attachment | None = _inner(model).__dict__.get(_PLACE)
+    attachment: Attachment | None = inner_model(model).__dict__.get(_PLACE)
     return None if attachment is None else attachment.parts
 
 
-def _inner(model: Any) -> Any:
+def inner_model(model: Any) -> Any:
     """The Hugging Face model inside a PEFT model, a parallel wrapper or a compiled one."""
     while True:
         if hasattr(model, "get_base_model"):  # peft

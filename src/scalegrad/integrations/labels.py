@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from scalegrad.functional.losses import Batch
+from scalegrad.integrations.documents import document_starts, last_columns
 
 IGNORED = -100  # a label that is no target, as everywhere in Hugging Face
 
@@ -16,10 +19,10 @@ def causal_batch(
     *,
     shift_labels: Tensor | None = None,
     input_ids: Tensor | None = None,
-    attention_mask: Tensor | None = None,
-    position_ids: Tensor | None = None,
+    positions: Tensor | None = None,
     prompt: bool = False,
     num_items: int | Tensor | None = None,
+    **marks: Any,
 ) -> Batch:
     """Targets and history for a model whose output at t predicts `labels[..., t + 1]`.
 
@@ -30,24 +33,36 @@ def causal_batch(
         labels: [B, T], −100 where there is no target.
         shift_labels: [B, T] targets that were shifted before, in place of those made from `labels`.
         input_ids: [B, T] what the model reads.
-        attention_mask: [B, T], 0 at padding, which never counts as seen. Other shapes are not read.
-        position_ids: [B, T] or [1, T]; where they do not go up by one, a packed row starts its next document.
+        positions: [B, K], where a model that keeps some logits keeps them (`logit_positions`); the labels are of these
+            or of whole rows.
         prompt: masked positions count as seen, by their `input_ids`.
         num_items: what the sum of the losses is divided by.
+        marks: what tells packed documents apart, by the names of `documents.MARKS`. An `attention_mask` [B, T] is 0 at
+            padding, which never counts as seen.
 
     >>> causal_batch(torch.tensor([[5, 6, 7]]))[:2]  # the targets, and the id that each step adds to what was seen
     (tensor([[   6,    7, -100]]), tensor([[5, 6, 7]]))
     """
+    first_label_known = labels is not None
+    if positions is not None:
+        labels, shift_labels, first_label_known = _spread(labels, shift_labels, input_ids, positions)
     targets = _shifted(labels) if shift_labels is None else shift_labels
     if targets is None:
         raise ValueError("labels must be given, or shift_labels")
-    starts = _starts(position_ids, targets)
+    for name, ids in (("labels", labels), ("input_ids", input_ids if prompt else None)):
+        if ids is not None and ids.shape != targets.shape:
+            raise ValueError(f"{name} must have the shape of the targets, {list(targets.shape)}, not {list(ids.shape)}")
+    starts = document_starts(marks, targets.shape)
     segments = None if starts is None else starts.cumsum(1)
     if prompt:
-        context: Tensor | None = _without_padding(_needed(input_ids), attention_mask)
+        context: Tensor | None = _without_padding(_needed(input_ids), marks.get("attention_mask"))
     elif labels is None:
         context = None  # the targets themselves, from the step after each
     else:
+        if not first_label_known:
+            steps = torch.arange(targets.shape[1], device=targets.device)
+            row_starts = (steps == 0).expand(targets.shape)
+            starts = row_starts if starts is None else starts | row_starts
         context = labels if starts is None else _with_first_tokens(labels, starts, input_ids)
     return Batch(targets, context, None, segments, num_items)
 
@@ -71,17 +86,62 @@ def encoder_decoder_batch(
     return Batch(labels, None, source, None, num_items)
 
 
+def logit_positions(logits_to_keep: Any, shape: torch.Size, device: torch.device) -> Tensor | None:
+    """[B, K] the positions of [B, T] that `logits_to_keep` of a forward names; None where it keeps all.
+
+    >>> logit_positions(2, torch.Size([1, 5]), torch.device("cpu"))
+    tensor([[3, 4]])
+    """
+    if logits_to_keep is None or (isinstance(logits_to_keep, int) and logits_to_keep == 0):
+        return None
+    steps = torch.arange(shape[1], device=device)
+    if isinstance(logits_to_keep, int):
+        return steps[-logits_to_keep:].expand(shape[0], -1)
+    if logits_to_keep.dim() == 1:
+        return steps[logits_to_keep.to(device)].expand(shape[0], -1)
+    if logits_to_keep.dim() != 2 or logits_to_keep.dtype == torch.bool:
+        raise ValueError(
+            "logits_to_keep must be a number or a tensor of positions, [K] or [B, K], where an objective is attached, "
+            f"not {logits_to_keep.dtype} of shape {list(logits_to_keep.shape)}"
+        )
+    positions: Tensor = logits_to_keep.to(device)
+    return positions
+
+
+def _spread(
+    labels: Tensor | None, shift_labels: Tensor | None, input_ids: Tensor | None, positions: Tensor
+) -> tuple[Tensor, Tensor, bool]:
+    """Labels and targets of whole rows, −100 where nothing is kept; and whether the labels are those of whole rows.
+
+    A model keeps some logits and shifts the labels it was given by one: as many labels as logits are therefore the
+    targets of all kept positions but the last.
+    """
+    short = _shifted(labels) if shift_labels is None else shift_labels
+    if short is None:
+        raise ValueError("labels must be given, or shift_labels")
+    if input_ids is None:
+        raise ValueError("logits_to_keep needs input_ids, for what was seen in the whole row, and the model got none")
+    rows, steps = input_ids.shape
+    nothing = torch.full((rows, steps), IGNORED, dtype=short.dtype, device=short.device)
+    whole = short.shape[1] == steps
+    if whole:
+        targets = nothing.scatter(1, positions, short.gather(1, positions))
+        return (F.pad(short, (1, 0), value=IGNORED)[:, :-1] if labels is None else labels), targets, labels is not None
+    if short.shape != positions.shape:
+        raise ValueError(
+            f"labels must have one entry for each of {steps} inputs, or for each of {positions.shape[1]} logits that "
+            f"logits_to_keep leaves, not the shape {list(short.shape)}"
+        )
+    targets = nothing.scatter(1, positions, short)
+    spread = F.pad(targets, (1, 0), value=IGNORED)[:, :-1]
+    if labels is not None:  # its first entry is no target: the label of the first kept position, or padding
+        first = torch.where(labels[:, :1] >= 0, labels[:, :1], spread.gather(1, positions[:, :1]))
+        spread = spread.scatter(1, positions[:, :1], first)
+    return spread, targets, False
+
+
 def _shifted(labels: Tensor | None) -> Tensor | None:
     return None if labels is None else F.pad(labels, (0, 1), value=IGNORED)[..., 1:]
-
-
-def _starts(position_ids: Tensor | None, targets: Tensor) -> Tensor | None:
-    """[B, T] bool: does a document start here? None where no row is packed, or positions are not one a token."""
-    if position_ids is None or position_ids.dim() != 2 or position_ids.shape[1] != targets.shape[1]:
-        return None
-    fresh = torch.ones_like(position_ids, dtype=torch.bool)
-    fresh[:, 1:] = position_ids[:, 1:] != position_ids[:, :-1] + 1
-    return fresh.expand(targets.shape)
 
 
 def _with_first_tokens(labels: Tensor, starts: Tensor, input_ids: Tensor | None) -> Tensor:
@@ -103,7 +163,7 @@ def _needed(input_ids: Tensor | None) -> Tensor:
     return input_ids
 
 
-def _without_padding(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-    if attention_mask is None or attention_mask.shape != input_ids.shape:
+def _without_padding(input_ids: Tensor, attention_mask: Any) -> Tensor:
+    if not isinstance(attention_mask, Tensor) or attention_mask.dim() != 2:
         return input_ids
-    return torch.where(attention_mask.bool(), input_ids, -1)
+    return torch.where(last_columns(attention_mask, input_ids.shape[1]).bool(), input_ids, -1)

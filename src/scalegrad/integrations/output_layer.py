@@ -7,12 +7,19 @@ cap); one real row of logits, taken from the model's own forward pass, decides w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from scalegrad.functional.losses import Batch
+from scalegrad.integrations.objective import TokenLoss
+
+if TYPE_CHECKING:
+    from scalegrad.integrations.attachment import Attachment
+
 _SCALES = ("logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")  # names models give the factor
+_CAPS = ("final_logit_softcapping", "logits_soft_cap")
 
 
 class Finish(NamedTuple):
@@ -38,6 +45,41 @@ class Finish(NamedTuple):
         return value.flatten()
 
 
+class Request:
+    """What a forward pass asks of the output layer: the loss of a batch, or (no batch) its first row of logits."""
+
+    def __init__(
+        self, attachment: Attachment, batch: Batch | None = None, loss: TokenLoss | None = None, whole: bool = False
+    ) -> None:
+        self.attachment = attachment
+        self.batch = batch
+        self.loss = loss
+        self.whole = whole  # give all logits all the same
+        self.value: Tensor | None = None
+        self.rows: list[Tensor] = []
+
+
+class OutputLayer:
+    """Stands in the output layer's forward, inside whatever gathers its weight: answers a request, if there is one."""
+
+    def __init__(self, attachment: Attachment, layer: nn.Linear) -> None:
+        self.attachment = attachment
+        self.layer = layer
+
+    def __call__(self, input: Tensor) -> Tensor:
+        request = self.attachment.request
+        if request is None or (request.batch is None and input.dim() != 3):
+            return nn.Linear.forward(self.layer, input)
+        if request.batch is None or request.loss is None:
+            logits = nn.Linear.forward(self.layer, input if request.whole else input[:1, :1])
+            request.rows.append(logits[0, 0].clone())
+            return logits
+        value = self.attachment.linear(self.layer, input, request.batch, request.loss)
+        request.value = value
+        nothing = input.new_empty(1, 0, self.layer.weight.shape[0])
+        return nothing + value.reshape(1)[:0].sum().to(nothing.dtype)
+
+
 def is_plain(layer: Any) -> bool:
     """Is its output `hidden @ weight.T + bias` and nothing else? An adapter's `.weight`, say, leaves out its part."""
     inherited = isinstance(layer, nn.Linear) and type(layer).forward is nn.Linear.forward
@@ -61,7 +103,7 @@ def find_finish(model: Any, row: Tensor, finished: Tensor) -> Finish | None:
 def _suggestions(model: Any) -> Iterator[Finish]:
     """What the model's configuration hints at, most first, then nothing at all."""
     config = model.config.get_text_config(decoder=True)
-    cap = getattr(config, "final_logit_softcapping", None)
+    cap = next((value for name in _CAPS if (value := getattr(config, name, None)) is not None), None)
     bias = "final_logits_bias" if isinstance(getattr(model, "final_logits_bias", None), Tensor) else None
     factors = (getattr(config, name, None) for name in _SCALES)
     told = [float(factor) for factor in factors if isinstance(factor, (int, float)) and factor]

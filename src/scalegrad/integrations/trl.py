@@ -31,10 +31,18 @@ class ScaleGradSFTTrainer(_trl.SFTTrainer):  # type: ignore[misc]
         model, args, and what follows by name: TRL's.
         loss: the objective; packed documents are kept apart in what counts as seen.
         prompt: tokens that are no target (a prompt, the user's turns) count as seen too.
+        self_check: as in `hf.attach`.
     """
 
     def __init__(
-        self, model: Any, args: Any = None, *, loss: TokenLoss, prompt: bool = False, **trl_arguments: Any
+        self,
+        model: Any,
+        args: Any = None,
+        *,
+        loss: TokenLoss,
+        prompt: bool = False,
+        self_check: bool = True,
+        **trl_arguments: Any,
     ) -> None:
         if args is not None and getattr(args, "loss_type", "nll") not in (None, "nll"):
             raise ValueError(f"args.loss_type must be left alone: `loss` is the objective, not {args.loss_type!r}")
@@ -43,7 +51,10 @@ class ScaleGradSFTTrainer(_trl.SFTTrainer):  # type: ignore[misc]
         if trl_arguments.get("compute_loss_func") is not None:
             raise ValueError("compute_loss_func must be None: `loss` is the objective")
         super().__init__(model, args, **trl_arguments)
-        hf.attach(self.model, loss, prompt=prompt)
+        inner = hf.inner_model(self.model)
+        if hasattr(inner, "router_aux_loss_coef"):  # a model keeps the one it was made with, TRL's may be another
+            inner.router_aux_loss_coef = self.router_aux_loss_coef
+        hf.attach(self.model, loss, prompt=prompt, self_check=self_check)
         self.model_accepts_loss_kwargs = self._loss_shifts_labels = True  # read from the model before it was attached
         self.add_callback(StepCallback())
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from scalegrad import functional as SF
 from scalegrad._extras import need
 from scalegrad._hub import hub_host, hub_problem
+from scalegrad._memory import free_memory
 from scalegrad._version import __version__
-from scalegrad.decoding.memory import free_memory
 from scalegrad.ops.dispatch import why_not_triton
 from scalegrad.runs import hardware
 

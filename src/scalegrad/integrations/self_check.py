@@ -1,0 +1,167 @@
+"""The attached loss at γ = 1 against the model's own on the first training batch: they must be equal."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from scalegrad._memory import free_memory
+from scalegrad.functional.losses import Batch
+from scalegrad.integrations.routers import with_router_losses
+from scalegrad.nn import ScaleGradLoss
+
+
+def compare(model: Any, own: Any, attached: Tensor, batch: Batch, labels: Tensor | None) -> None:
+    """Raise if the attached loss at γ = 1 is not the model's own.
+
+    The model's own logits give a second value: where it is right, the difference comes from before them.
+
+    Args:
+        own: what the model's own forward gave for the batch, with its loss and its logits.
+        attached: the loss of the attached path.
+        batch: on the device of the logits.
+        labels: as the model got them.
+    """
+    if own.loss is None or not bool((batch.targets >= 0).any()):
+        return  # a model without a loss of its own, or a batch without a target: nothing to compare
+
+    def from_logits(targets: Tensor) -> float:
+        return float(with_router_losses(ScaleGradLoss(1.0)(own.logits, targets), own, model))
+
+    loss, value, expected = float(own.loss), float(attached), from_logits(batch.targets)
+    exact = _tolerance(own.loss.dtype, loss)
+    if _near(expected, loss, exact) and _near(value, loss, exact + _rounding(model, own.logits, batch.targets)):
+        return
+    name = type(model).__name__
+    causal = not model.config.is_encoder_decoder and labels is not None and labels.shape == batch.targets.shape
+    if causal and _near(from_logits(labels.to(own.logits.device)), loss, exact):  # type: ignore[union-attr]
+        raise ValueError(
+            f"{name} cannot be trained by attach: its own loss, {loss:.8g} on this batch, does not shift the labels "
+            f"(shifted it would be {expected:.8g}), so the model does not predict the next token"
+        )
+    where = "its output layer or its inputs are used in a way that attach does not know"
+    if not _near(expected, loss, exact):
+        where = f"its own logits give {expected:.8g}, so its loss has a part or a shift that attach does not know"
+    raise ValueError(
+        f"{name} has a loss of its own of {loss:.8g} on this batch, and the attached loss at γ = 1 is {value:.8g}, "
+        f"where both must be equal: {where}; attach(..., self_check=False) trains without this check"
+    )
+
+
+def _near(value: float, expected: float, tolerance: float) -> bool:
+    """Equal, or both not a number, as they are after an overflow."""
+    return abs(value - expected) <= tolerance or value == expected or (value != value and expected != expected)
+
+
+def _tolerance(dtype: torch.dtype, loss: float) -> float:
+    """Of a mean in `dtype`: half precision rounds each term of it, the others mostly the sum."""
+    eps = torch.finfo(dtype).eps
+    relative = 2 * eps if eps > 1e-4 else max(64 * eps, 1e-8)
+    return float(relative * (1 + abs(loss)))
+
+
+def _rounding(model: Any, logits: Tensor, targets: Tensor) -> float:
+    """How far the mean may move when each logit is rounded on its own: a model rounds them, the fused loss does not."""
+    dtypes = {logits.dtype, model.dtype}
+    if torch.is_autocast_enabled(logits.device.type):
+        dtypes.add(torch.get_autocast_dtype(logits.device.type))
+    eps = max(torch.finfo(dtype).eps for dtype in dtypes if dtype.is_floating_point)
+    if logits.device.type == "cuda" and torch.get_float32_matmul_precision() != "highest":
+        eps = max(eps, 2**-10)  # TF32
+    largest = max(abs(float(end)) for end in torch.aminmax(logits))
+    number = int((targets >= 0).sum())
+    share = min(1.0, max(8 / math.sqrt(number), 1 / 8))  # a soft cap's rounding does not average out
+    return float(eps * largest * share)
+
+
+# ---- without leaving a trace -----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def no_traces(model: nn.Module) -> Iterator[None]:
+    """No gradients; random states and the model's buffers are afterwards what they were."""
+    gpus = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
+    buffers = [
+        (module, name, buffer, buffer.clone())
+        for module in model.modules()
+        for name, buffer in module._buffers.items()
+        if buffer is not None
+    ]
+    numpy, python_state = sys.modules.get("numpy"), random.getstate()  # some models mask their inputs by numpy's
+    numpy_state = None if numpy is None else numpy.random.get_state()
+    with torch.no_grad(), torch.random.fork_rng(gpus), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "None of the inputs have requires_grad")  # reentrant checkpoints
+        try:
+            yield
+        finally:
+            random.setstate(python_state)
+            if numpy is not None:
+                numpy.random.set_state(numpy_state)
+            for module, name, buffer, before in buffers:
+                module._buffers[name] = buffer
+                if not torch.equal(buffer, before):
+                    buffer.copy_(before)
+
+
+def own_copies(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a forward, with copies of what it may change: a cache. Tensors by themselves stay."""
+    return {name: value if isinstance(value, Tensor) else _own_copy(value) for name, value in arguments.items()}
+
+
+def _own_copy(value: Any) -> Any:
+    """Tensors are detached, for those with a history cannot be deep-copied."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, (list, tuple)):
+        copies = [_own_copy(item) for item in value]
+        return type(value)(*copies) if hasattr(value, "_fields") else type(value)(copies)
+    if isinstance(value, dict):
+        items = {key: _own_copy(item) for key, item in value.items()}
+        return items if type(value) is dict else type(value)(**items)  # an encoder's output
+    if "Cache" in type(value).__name__ or type(value).__module__ == "transformers.cache_utils":
+        twin = copy.copy(value)
+        twin.__dict__.update({name: _own_copy(item) for name, item in vars(value).items()})
+        return twin
+    return value
+
+
+# ---- is there room? --------------------------------------------------------------------------------------------------
+
+
+def has_room(model: Any, targets: Tensor) -> bool:
+    """Is there memory for the logits of this batch and what a loss makes of them? Sharded models answer together.
+
+    Ranks of a sharded model must run the same forwards, for each gathers weights from all.
+    """
+    vocab = getattr(model.config.get_text_config(decoder=True), "vocab_size", 0)
+    device = model.device if targets.device.type == "cpu" else targets.device  # a trainer may leave labels behind
+    needed = targets.numel() * vocab * (model.dtype.itemsize + 12)  # three copies in float32
+    enough = torch.tensor(int(needed < free_memory(device)), device=device)
+    for group in _sharding_groups(model):
+        torch.distributed.all_reduce(enough, torch.distributed.ReduceOp.MIN, group=group)
+    if not enough:
+        warnings.warn(
+            f"scalegrad: there is no memory for the self-check of attach ({needed / 2**30:.1f} GiB), so it is left out",
+            stacklevel=2,
+        )
+    return bool(enough)
+
+
+def _sharding_groups(model: nn.Module) -> list[Any]:
+    """The process groups over which weights are gathered in a forward pass; None is the group of all."""
+    parameters = list(model.parameters())
+    for parameter in parameters:
+        if hasattr(parameter, "device_mesh"):  # FSDP2, of a unit that is not gathered right now
+            return list(parameter.device_mesh.get_all_groups())
+    kinds = {kind.__name__ for module in model.modules() for kind in type(module).__mro__}
+    sharded = not kinds.isdisjoint({"FSDPModule", "FullyShardedDataParallel"})
+    return [None] if sharded or any(hasattr(p, "ds_id") for p in parameters) else []  # DeepSpeed's ZeRO-3 marks its own
