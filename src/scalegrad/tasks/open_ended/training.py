@@ -34,6 +34,8 @@ PLACES: Places = {
     "data.validation.source": (*EMBEDDED, "held out"),
 }
 
+FILES = ("evaluation.json", "lengths.json")  # what this task saves in a run's folder, beside what every run has
+
 
 @dataclass(frozen=True)
 class Lora:
@@ -111,7 +113,8 @@ def train(
     limit = getattr(model.config, "max_position_embeddings", None)
     if limit is not None and config.length > limit:
         raise ValueError(f"length is {config.length}, more than the model's {counted(limit, 'position')}")
-    run = Run.create(out, _record(config, model, training, validation), overwrite=overwrite, places=PLACES)
+    record = _record(config, model, training, validation)
+    run = Run.create(out, record, overwrite=overwrite, places=PLACES, files=FILES)
     if config.lora is not None:
         torch.manual_seed(config.settings.seed)
         model = config.lora.around(model)
