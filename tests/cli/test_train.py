@@ -97,8 +97,9 @@ def log(folder):
 
 
 def remarks(errors):
-    """What stands on standard error beside progress."""
-    return [line for line in errors.splitlines() if not re.search(r": [\d,]+ of [\d,]+$", line)]
+    """What stands on standard error beside progress and what was read."""
+    usual = re.compile(r": [\d,]+ of [\d,]+$|^data: |^start symbol: |^validation: ")
+    return [line for line in errors.splitlines() if not usual.search(line)]
 
 
 @pytest.fixture(scope="module")
