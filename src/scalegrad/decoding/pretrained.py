@@ -102,8 +102,8 @@ def check_vocabulary(tokenizer: Any, config: Any, name: str) -> None:
 
     A special symbol beyond the vocabulary is no harm as long as nobody writes it: Gemma 3 has one, for images.
     """
-    size = int(config.get_text_config().vocab_size)
-    special = {token for token, added in tokenizer.added_tokens_encoder.items() if _is_special(tokenizer, added)}
+    size = int(config.get_text_config(decoder=True).vocab_size)
+    special = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
     special -= {tokenizer.bos_token, tokenizer.eos_token}  # these are written
     beyond = [token for token, number in tokenizer.get_vocab().items() if number >= size and token not in special]
     if beyond:
@@ -111,10 +111,6 @@ def check_vocabulary(tokenizer: Any, config: Any, name: str) -> None:
             f"{name} has a vocabulary of {size:,}, and its tokenizer {len(tokenizer):,} ids ({beyond[0]!r}, …); "
             "take the tokenizer the model was trained with, or resize the model's embeddings"
         )
-
-
-def _is_special(tokenizer: Any, number: int) -> bool:
-    return bool(tokenizer.added_tokens_decoder[number].special)
 
 
 def _follow_header(tokenizer: Any, header: dict[str, Any]) -> None:
