@@ -80,11 +80,10 @@ def refused(capsys, *arguments):
     capsys.readouterr()
     with pytest.raises(SystemExit) as end:
         main(list(map(str, arguments)))
-    told = capsys.readouterr()
+    (sentence,) = remarks(capsys.readouterr().err)
     assert end.value.code == 2
-    assert told.err.startswith("scalegrad: ")
-    assert told.err.count("\n") == 1
-    return told.err.removeprefix("scalegrad: ")
+    assert sentence.startswith("scalegrad: ")
+    return f"{sentence.removeprefix('scalegrad: ')}\n"
 
 
 def weights(folder):
