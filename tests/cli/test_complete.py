@@ -292,7 +292,7 @@ def test_bad_models_get_one_sentence(
     assert "there is no file or folder ./nowhere" in refused(capsys, "./nowhere", "--prefixes", prefixes)
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "cannot be loaded as a language model" in refused(capsys, empty, "--prefixes", prefixes)
+    assert "is an empty folder" in refused(capsys, empty, "--prefixes", prefixes)
     torn = tmp_path / "torn"
     shutil.copytree(causal, torn)
     weights = torn / "model.safetensors"

@@ -68,10 +68,15 @@ def test_prefixes_are_fifty_tokens_six_a_chunk():
     assert prefixes.max() == 600
 
 
-@pytest.mark.parametrize("length", [0, -50, 70, 301])
-def test_length_must_divide_a_chunk(length):
-    with pytest.raises(ValueError, match=rf"length is {length}; expected a divisor of 300"):
-        completion_blocks(np.arange(301, dtype=np.int32), length)
+def test_blocks_of_any_length():
+    """As many as fit into a chunk of 301; a longer block makes a chunk of its own, whose last token is dropped too."""
+    ids = np.arange(301 * 2, dtype=np.int32)
+    assert completion_blocks(ids, 70)[:, 0].tolist() == [0, 70, 140, 210, 301, 371, 441, 511]
+    assert completion_blocks(ids, 299)[:, 0].tolist() == [0, 301]
+    assert completion_blocks(ids, 400)[:, [0, -1]].tolist() == [[0, 399]]
+    assert completion_blocks(ids, 602).shape == (0, 602)
+    with pytest.raises(ValueError, match="length is 0"):
+        completion_blocks(ids, 0)
 
 
 def test_wrong_shapes_are_named():

@@ -30,11 +30,14 @@ def llama():
 
 @pytest.fixture(scope="module")
 def gguf_file(llama, tmp_path_factory):
+    return write_gguf(llama, tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+
+
+def write_gguf(llama, path, start=None):
     """The model in GGUF's words: rotary halves interleaved as llama.cpp wants them, one matrix in 8 bits."""
     gguf = pytest.importorskip("gguf")
     from tokenizers import pre_tokenizers
 
-    path = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
     config = llama.config
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_context_length(config.max_position_embeddings)
@@ -55,6 +58,8 @@ def gguf_file(llama, tmp_path_factory):
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(1)
     writer.add_unk_token_id(0)
+    if start is not None:
+        writer.add_add_bos_token(start)
     names = {
         "self_attn.q_proj": "attn_q",
         "self_attn.k_proj": "attn_k",
@@ -104,6 +109,18 @@ def test_a_gguf_file_is_the_model_it_was_made_from(llama, gguf_file):
     assert decoded.lstrip() == "the cat"  # some versions of the library drop the first space
     assert len(tokenizer(" the", add_special_tokens=False)["input_ids"]) == 1
     assert (tokenizer.bos_token, tokenizer.eos_token) == ("<b>", "<e>")
+
+
+@pytest.mark.parametrize("start", [True, False])
+def test_a_gguf_file_says_whether_a_text_has_a_start_symbol(llama, tmp_path, start):
+    """The library ignores what the file says; a tokenizer that was saved from it does as the file said."""
+    path = write_gguf(llama, tmp_path / "tiny.gguf", start)
+    tokenizer = decoding.load_tokenizer(str(path))
+    assert decoding.start_ids(tokenizer) == ((0,) if start else ())
+    assert (tokenizer.bos_token, tokenizer.eos_token) == ("<b>", "<e>")
+    tokenizer.save_pretrained(tmp_path / "saved")
+    again = decoding.load_tokenizer(str(tmp_path / "saved"))
+    assert again(" the")["input_ids"] == tokenizer(" the")["input_ids"]
 
 
 def test_it_can_be_trained_and_saved_like_any_other(gguf_file, tmp_path):

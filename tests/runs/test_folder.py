@@ -121,16 +121,45 @@ def test_a_kill_while_it_is_made_leaves_a_folder_to_go_on_in(tmp_path, monkeypat
     assert run.checkpoints.is_dir()
 
 
+def files_of(path):
+    return {str(item.relative_to(path)) for item in path.rglob("*") if item.is_file()}
+
+
 def test_overwriting_leaves_nothing_of_the_run_before(tmp_path):
-    run = Run.create(tmp_path / "run", CONFIG)
-    for name in ("evaluation", "captions", "done", "samples/greedy.jsonl"):
+    run = Run.create(tmp_path / "run", CONFIG, files=("evaluation.json", "mine.json"))
+    for name in ("evaluation", "mine", "done", "samples/greedy.jsonl"):
         run.save(name, [{}])
     run.log({"step": 1})
-    (run.path / "notes.txt").write_text("mine")
-    anew = Run.create(run.path, CONFIG, overwrite=True)
-    files = {str(item.relative_to(run.path)) for item in run.path.rglob("*") if item.is_file()}
-    assert files == {"config.json", "environment.json", "notes.txt"}
+    for name in ("model", "adapter", "tensorboard", ".model", ".old-model", "checkpoints/.writing"):
+        (run.path / name).mkdir(parents=True)
+        (run.path / name / "weights").write_text("old")
+    for name in (".mine.json.99", ".done.json.7", "notes.txt", ".hidden", "other.json", ".mine.json.bak"):
+        (run.path / name).write_text("left by a kill, or the user's own")
+    anew = Run.create(run.path, CONFIG, overwrite=True, files=("another.json",))  # the old run says what it wrote
+    users = {"notes.txt", ".hidden", "other.json", ".mine.json.bak"}
+    assert files_of(run.path) == {"config.json", "environment.json", *users}
     assert len(anew.load("environment")["starts"]) == 1
+
+
+def test_a_run_writes_only_what_it_declares(tmp_path):
+    run = Run.create(tmp_path / "run", CONFIG, files=("evaluation.json", "lengths.json"))
+    for opened in (run, Run.open(run.path), Run.create(run.path, CONFIG)):  # a folder remembers what was declared
+        opened.save("lengths", {})
+        with pytest.raises(ValueError, match=r"captions\.json is not among .*lengths\.json"):
+            opened.save("captions", {})
+    (run.path / "environment.json").write_text('{"starts": []}')  # as runs of earlier versions have it
+    Run.open(run.path).save("captions", {})
+
+
+def test_overwriting_never_leaves_the_runs_folder(tmp_path):
+    """The list of files stands in a file that anyone may have written."""
+    (tmp_path / "outside.json").write_text("precious")
+    run = Run.create(tmp_path / "run", CONFIG)
+    record = run.load("environment")
+    for name in ("../outside.json", str(tmp_path / "outside.json"), "..", ".", "", 7):
+        (run.path / "environment.json").write_text(json.dumps(record | {"files": [name]}))
+        Run.create(run.path, CONFIG, overwrite=True)
+    assert (tmp_path / "outside.json").read_text() == "precious"
 
 
 def test_metrics_survive_a_torn_line_and_go_back(tmp_path):

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import islice
@@ -49,6 +49,12 @@ Gamma = Annotated[
 ]
 Most = Annotated[int | None, typer.Option("--max-new-tokens", help="Generate at most this many tokens (default: 100).")]
 Least = Annotated[int | None, typer.Option("--min-new-tokens", help="Generate at least this many tokens (default: 0).")]
+Start = Annotated[
+    str,
+    typer.Option(
+        help="Put the model's start symbol before every text: yes, no, or auto, which does as the tokenizer does."
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed; a text depends on it, its prefix and its place in the file.")]
 Batch = Annotated[str, typer.Option(help="Prefixes at a time, or auto: what fits into memory.")]
 Limit = Annotated[int | None, typer.Option(help="Continue only this many prefixes, the first ones.")]
@@ -70,6 +76,7 @@ def command(
     gamma: Gamma = None,
     max_new_tokens: Most = None,
     min_new_tokens: Least = None,
+    start: Start = "auto",
     seed: Seed = 0,
     batch: Batch = "auto",
     limit: Limit = None,
@@ -87,11 +94,13 @@ def command(
     """
     chosen = _strategy(strategy, gamma)
     size = read_batch(batch)
+    check_start(start)
     least, most = _lengths(protocol, min_new_tokens, max_new_tokens)
     _check(prefixes, field, protocol, text, out, limit, as_json)
     need("transformers", extra="complete")
     quiet_transformers()
     from scalegrad import decoding
+    from scalegrad.decoding.start import start_sentence, start_text
 
     texts = list(islice(_texts(prefixes, field), limit)) if prefixes else []
     corpus = _corpus(text) if protocol else ""
@@ -99,7 +108,11 @@ def command(
         network, tokenizer = decoding.load(model, device, dtype, trust_remote_code)
         if protocol and network.config.is_encoder_decoder:
             raise ValueError(f"--protocol paper continues text, and {model} is an encoder-decoder")
-        items = _paper_prefixes(corpus, tokenizer, limit) if protocol else decoding.prefixes_of(texts, tokenizer)
+        before = _start(network, tokenizer, start)
+        if protocol:
+            items = _paper_prefixes(corpus, tokenizer, limit, before or ())
+        else:
+            items = decoding.prefixes_of(texts, tokenizer, before)
     with _target(out) as target, bars() as told:
         done = decoding.complete(
             network,
@@ -115,7 +128,28 @@ def command(
             overwrite=overwrite,
             progress=lambda made, total: told("continuing", made, total),
         )
+    if before is not None:
+        print(start_sentence(tokenizer, start, start_text(tokenizer, before)), file=sys.stderr)
     _report(done, chosen, out, as_json)
+
+
+def check_start(start: str) -> None:
+    """Refuse a bad --start before the model is loaded."""
+    from scalegrad.decoding.start import STARTS
+
+    if start not in STARTS:
+        raise ValueError(f"--start must be {', '.join(STARTS[:-1])} or {STARTS[-1]}, not {start!r}")
+
+
+def _start(model: Any, tokenizer: Any, start: str) -> tuple[int, ...] | None:
+    """The ids before every text; None for an encoder, which reads what its tokenizer adds, before a text and after."""
+    from scalegrad.decoding import start_ids
+
+    if not model.config.is_encoder_decoder:
+        return start_ids(tokenizer, start)
+    if start != "auto":
+        raise ValueError(f"--start {start} is for causal models, and this one is an encoder-decoder")
+    return None
 
 
 def _strategy(text: str, gamma: float | None) -> Strategy:
@@ -175,7 +209,7 @@ def _corpus(text: str | None) -> str:
     return "".join(f"{line}\n" for line in read_texts(text, format="txt")) if text else wikitext103("test")
 
 
-def _paper_prefixes(corpus: str, tokenizer: Any, limit: int | None) -> list[Prefix]:
+def _paper_prefixes(corpus: str, tokenizer: Any, limit: int | None, start: Sequence[int]) -> list[Prefix]:
     """50-token prefixes, cut by the model's own tokenizer."""
     from scalegrad.data import completion_blocks, encode_corpus
     from scalegrad.decoding import prefixes_from_ids
@@ -186,7 +220,7 @@ def _paper_prefixes(corpus: str, tokenizer: Any, limit: int | None) -> list[Pref
         raise ValueError(
             f"--text has {counted(len(ids), 'token')}, and the protocol cuts its prefixes from chunks of 301"
         )
-    return prefixes_from_ids(blocks[:limit].tolist(), tokenizer)
+    return prefixes_from_ids(blocks[:limit].tolist(), tokenizer, start)
 
 
 @contextmanager

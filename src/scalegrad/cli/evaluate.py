@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from scalegrad._extras import need
-from scalegrad.cli.complete import Device, Dtype, Trust
+from scalegrad.cli.complete import Device, Dtype, Start, Trust, check_start
 from scalegrad.cli.progress import bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ Gamma = Annotated[
 ]
 Prefixes = Annotated[int | None, typer.Option(help="Continue only this many prefixes, evenly spread; 0: none.")]
 Chunks = Annotated[int | None, typer.Option(help="Predict only this many chunks, evenly spread; 0: none.")]
-New = Annotated[int, typer.Option("--new-tokens", help="Tokens to generate after each prefix: a divisor of 300.")]
+New = Annotated[int, typer.Option("--new-tokens", help="Tokens to generate after each prefix.")]
 Samples = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Where to keep the texts (default: in a run's own folder).")
 ]
@@ -61,6 +61,7 @@ def command(
     new_tokens: New = 100,
     samples: Samples = None,
     out: Out = None,
+    start: Start = "auto",
     seed: Seed = 0,
     batch: Batch = "auto",
     device: Device = "auto",
@@ -76,9 +77,11 @@ def command(
     Example: scalegrad evaluate runs/sg --strategy greedy --strategy greedy,gamma=0.2 --prefixes 120 --chunks 20
     """
     size = read_batch(batch)
+    check_start(start)
     need("transformers", extra="complete")
     quiet_transformers()
     from scalegrad import decoding
+    from scalegrad.decoding.start import start_sentence
     from scalegrad.runs import check_writable_folder, write_json
     from scalegrad.tasks.open_ended.corpora import find_corpus
     from scalegrad.tasks.open_ended.evaluation import evaluate, evaluate_run, saved_gamma
@@ -96,6 +99,7 @@ def command(
         "prefixes": prefixes,
         "chunks": chunks,
         "new_tokens": new_tokens,
+        "start": start,
         "seed": seed,
         "batch": size,
         "overwrite": overwrite,
@@ -116,6 +120,8 @@ def command(
         for name, figures in found.items():
             if gone := lost(before.get(name, {}), figures):
                 print(f"No longer in evaluation.json, measured otherwise: {name}: {'; '.join(gone)}", file=sys.stderr)
+    symbol = next(iter(found.values()))["protocol"]["start"]
+    print(start_sentence(tokenizer, start, symbol), file=sys.stderr)
     if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return

@@ -130,9 +130,10 @@ def command(
     folder = Path(out) if out else Path("runs") / _name(config)
     several = asked.seeds > 1
     fitted = []
+    printed: set[str] = set()  # every seed reads the same data
     for number in range(seed, seed + asked.seeds):
         one = replace(config, settings=replace(config.settings, seed=number))
-        fitted.append(_train(one, folder / f"seed-{number}" if several else folder, overwrite))
+        fitted.append(_train(one, folder / f"seed-{number}" if several else folder, overwrite, printed))
     if os.environ.get("RANK", "0") == "0":
         _report(fitted, config, folder, as_json)
 
@@ -198,7 +199,7 @@ def _name(config: TrainConfig) -> str:
     return re.sub(r"[^\w.=-]+", "-", f"{model}-{config.objective}")
 
 
-def _train(config: TrainConfig, folder: Path, overwrite: bool) -> Fitted:
+def _train(config: TrainConfig, folder: Path, overwrite: bool, printed: set[str]) -> Fitted:
     from scalegrad.tasks.open_ended.training import train
     from scalegrad.tasks.training import training_progress
 
@@ -206,7 +207,13 @@ def _train(config: TrainConfig, folder: Path, overwrite: bool) -> Fitted:
         drawn = told if os.environ.get("RANK", "0") == "0" else None
         callbacks = [training_progress(drawn, str(folder))] if drawn else []
         waiting = drawn if sys.stderr.isatty() else None  # nobody waits before a file
-        return train(config, folder, overwrite=overwrite, callbacks=callbacks, progress=waiting)
+
+        def log(line: str) -> None:
+            if drawn and line not in printed:
+                printed.add(line)
+                print(line, file=sys.stderr, flush=True)
+
+        return train(config, folder, overwrite=overwrite, callbacks=callbacks, progress=waiting, log=log)
 
 
 def _report(fitted: list[Fitted], config: TrainConfig, folder: Path, as_json: bool) -> None:

@@ -43,7 +43,11 @@ Validation = Annotated[
     ),
 ]
 ValidationSequences = Annotated[
-    int | None, typer.Option(help="Validate on at most this many sequences (default: all).", rich_help_panel=DATA)
+    int | None,
+    typer.Option(
+        help="Validate on at most this many sequences (default: as many as take no longer than the training between).",
+        rich_help_panel=DATA,
+    ),
 ]
 Field = Annotated[
     str | None,

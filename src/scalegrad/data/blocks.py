@@ -60,6 +60,7 @@ def language_modelling_chunks(ids: Ids, targets: int = 1024) -> Ids:
 def completion_blocks(ids: Ids, length: int = 50) -> Ids:
     """Blocks [M, length] for auto-completion: 301-token chunks, the first 300 of each, cut every `length` tokens.
 
+    As many blocks as fit are cut from each chunk; for a block of more than 300 tokens a chunk has one more than that.
     `length=50` gives the prefixes (6 a chunk). `length=150` gives the blocks the paper's human row was taken on, and
     `length=100` those comparable with continuations of 100 tokens: human repetition grows with length, never mix them.
 
@@ -67,9 +68,10 @@ def completion_blocks(ids: Ids, length: int = 50) -> Ids:
     >>> blocks.shape, blocks[:, 0].tolist()
     ((4, 150), [0, 150, 301, 451])
     """
-    if length < 1 or 300 % length:
-        raise ValueError(f"length is {length}; expected a divisor of 300, such as 50, 100 or 150")
-    return _rows(ids, 301)[:, :300].reshape(-1, length)
+    if length < 1:
+        raise ValueError(f"length is {length}; expected at least 1 token in a block")
+    width = max(300, length)
+    return _rows(ids, width + 1)[:, : width // length * length].reshape(-1, length)
 
 
 def _rows(ids: Ids, width: int) -> Ids:

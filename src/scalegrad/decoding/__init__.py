@@ -12,6 +12,7 @@ from scalegrad.decoding.history import History
 from scalegrad.decoding.pretrained import load, load_tokenizer
 from scalegrad.decoding.processors import EndProcessor, NgramProcessor, NoveltyProcessor
 from scalegrad.decoding.sampling import RowNoise
+from scalegrad.decoding.start import start_ids
 from scalegrad.decoding.strategies import Beam, Greedy, MinP, Strategy, TopK, TopP, Typical, parse
 from scalegrad.decoding.words import WordBlock
 
@@ -40,4 +41,5 @@ __all__ = [
     "parse",
     "prefixes_from_ids",
     "prefixes_of",
+    "start_ids",
 ]

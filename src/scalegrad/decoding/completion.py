@@ -111,22 +111,30 @@ def complete(
     return Completed(journal.out, len(order), resumed, new_tokens, size, time.perf_counter() - began)
 
 
-def prefixes_of(texts: Iterable[str], tokenizer: Any) -> list[Prefix]:
-    """Texts with their ids, special tokens as the tokenizer adds them; an empty text becomes its first symbol."""
-    found = []
+def prefixes_of(texts: Iterable[str], tokenizer: Any, start: Sequence[int] | None = None) -> list[Prefix]:
+    """Texts with their ids; an empty text becomes the tokenizer's start symbol.
+
+    `start` are the ids before each text (`start_ids`); None takes the special tokens, before it and after it, that the
+    tokenizer adds: what an encoder reads.
+    """
+    prefixes = []
     for number, text in enumerate(texts):
-        ids = tokenizer(text)["input_ids"]
+        ids = tokenizer(text)["input_ids"] if start is None else _after(start, text, tokenizer)
         if not ids:
             if tokenizer.bos_token_id is None:
                 raise ValueError(f"prefix {number} is empty, and the tokenizer has no symbol to begin a text with")
             ids = [tokenizer.bos_token_id]
-        found.append(Prefix(text, tuple(ids)))
-    return found
+        prefixes.append(Prefix(text, tuple(ids)))
+    return prefixes
 
 
-def prefixes_from_ids(rows: Iterable[Sequence[int]], tokenizer: Any) -> list[Prefix]:
-    """Ids with the text they stand for."""
-    return [Prefix(_decoded(tokenizer, ids), tuple(int(i) for i in ids)) for ids in rows]
+def _after(start: Sequence[int], text: str, tokenizer: Any) -> list[int]:
+    return [*start, *tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+
+def prefixes_from_ids(rows: Iterable[Sequence[int]], tokenizer: Any, start: Sequence[int] = ()) -> list[Prefix]:
+    """Ids, after those of `start`, with the text they stand for."""
+    return [Prefix(_decoded(tokenizer, ids), (*start, *(int(i) for i in ids))) for ids in rows]
 
 
 def weights_checksum(model: Any) -> str:

@@ -19,7 +19,8 @@ class History:
     """Which ids count as said, for a batch that `generate` is extending.
 
     `prompt`: [B, P] ids that were there before the first new token (a causal LM's prefix, an encoder's source),
-    -1 where a position is padding. `start`: how many columns of `generate`'s running `input_ids` are not generated.
+    -1 where a position is padding or the symbol a causal LM's prefix starts with.
+    `start`: how many columns of `generate`'s running `input_ids` are not generated.
     `joined`: whether the new tokens continue the prompt (a causal LM), so that an n-gram may span the two.
     `seen`: "all" (prompt and generated), "generated" or "prompt". `ends`: ids that end a text.
 
@@ -52,6 +53,7 @@ class History:
         else:
             mask = inputs.get("attention_mask")
             prompt = ids if mask is None else ids.masked_fill(mask == 0, NOTHING)
+            prompt = prompt if separate else _without_start(prompt, model.generation_config.bos_token_id)
         default: Seen = "generated" if separate else "all"
         start = _start(model, inputs, separate)
         return cls(prompt, start, joined=not separate, seen=seen or default, ends=end_ids(model))
@@ -80,6 +82,14 @@ class History:
     def _prompt_rows(self, input_ids: Tensor) -> Tensor:
         beams = input_ids.shape[0] // self.prompt.shape[0]
         return self.prompt.to(input_ids.device).repeat_interleave(beams, dim=0)
+
+
+def _without_start(prompt: Tensor, symbol: int | None) -> Tensor:
+    """[B, P] ids, the start symbol masked where it is the first of its row: nobody said it."""
+    if symbol is None:
+        return prompt
+    first = (prompt >= 0).cumsum(dim=1) == 1  # padding after it counts as first too, and is masked already
+    return prompt.masked_fill(first & (prompt == symbol), NOTHING)
 
 
 def end_ids(model: Any) -> tuple[int, ...]:

@@ -13,7 +13,9 @@ import torch
 from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._hub import hub_problem
+from scalegrad.decoding.gguf_header import read_header
 from scalegrad.decoding.history import end_ids
+from scalegrad.decoding.start import start_ids
 from scalegrad.models import base
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -34,12 +36,11 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
     wanted = ("float32" if place.type == "cpu" else "auto") if dtype == "auto" else dtype
     hf = need("transformers", extra="hf")
     source, options = _source(name, trust_remote_code)
+    config = load_config(name, trust_remote_code)
+    tokenizer = load_tokenizer(name, trust_remote_code, config)
+    kind = hf.AutoModelForSeq2SeqLM if config.is_encoder_decoder else hf.AutoModelForCausalLM
     with _refusals(name):
-        config = hf.AutoConfig.from_pretrained(source, **options)
-        kind = hf.AutoModelForSeq2SeqLM if config.is_encoder_decoder else hf.AutoModelForCausalLM
-        tokenizer = _tokenizer(hf, source, options, config)
         model, info = kind.from_pretrained(source, dtype=wanted, output_loading_info=True, **options)
-    _check_vocabulary(tokenizer, name)
     if info["missing_keys"]:
         some = ", ".join(sorted(info["missing_keys"])[:3])
         raise ValueError(
@@ -62,30 +63,72 @@ def _forget_quantisation(model: Any) -> None:
         getattr(module, "config", model.config).__dict__.pop("_is_quantized", None)
 
 
-def load_tokenizer(name: str, trust_remote_code: bool = False) -> Any:
-    """The tokenizer alone of what `load` takes."""
+def load_config(name: str, trust_remote_code: bool = False) -> Any:
+    """The configuration alone of what `load` takes: what a model is, known before its weights are loaded."""
     hf = need("transformers", extra="hf")
     source, options = _source(name, trust_remote_code)
     with _refusals(name):
-        tokenizer = _tokenizer(hf, source, options)
-    _check_vocabulary(tokenizer, name)
-    return tokenizer
+        return hf.AutoConfig.from_pretrained(source, **options)
 
 
-def _tokenizer(hf: Any, source: str, options: dict[str, Any], config: Any = None) -> Any:
-    """With the end symbol that a GGUF file names: the library (5.17) takes the one that begins a text for it."""
-    tokenizer = hf.AutoTokenizer.from_pretrained(source, **options)
-    if "gguf_file" in options:
-        end = (config or hf.AutoConfig.from_pretrained(source, **options)).eos_token_id
-        if isinstance(end, int) and tokenizer.eos_token_id != end:
-            tokenizer.eos_token = tokenizer.convert_ids_to_tokens(end)
-    return tokenizer
-
-
-def _check_vocabulary(tokenizer: Any, name: str) -> None:
-    """Of a folder without a tokenizer the library makes an empty one, which encodes every text as nothing."""
+def load_tokenizer(name: str, trust_remote_code: bool = False, config: Any = None) -> Any:
+    """The tokenizer alone of what `load` takes; with `config`, one that is larger than the model is refused."""
+    hf = need("transformers", extra="hf")
+    source, options = _source(name, trust_remote_code)
+    if "gguf_file" not in options and Path(source).is_dir() and not _tokenizer_files(Path(source)):
+        raise _no_tokenizer(name)
+    with _refusals(name):
+        tokenizer = hf.AutoTokenizer.from_pretrained(source, **options)
+        if "gguf_file" in options:
+            _follow_header(tokenizer, read_header(Path(source) / options["gguf_file"]))
     if len(tokenizer) <= len(tokenizer.all_special_ids):
-        raise ValueError(f"model: {name} holds no tokenizer; save it there too: tokenizer.save_pretrained({name!r})")
+        raise _no_tokenizer(name)  # of such a folder the library makes an empty one, which encodes a text as nothing
+    if config is not None:
+        check_vocabulary(tokenizer, config, f"model: {name}")
+    return tokenizer
+
+
+def wants_start(header: dict[str, Any]) -> bool | None:
+    """Whether a GGUF file wants a start symbol before every text; None where the library decides.
+
+    Where the file does not say, the tokenizer's kind does: SentencePiece models and Llama 3 were trained with one.
+    """
+    assumed = header.get("tokenizer.ggml.model") == "llama" or header.get("tokenizer.ggml.pre") == "llama-bpe"
+    return header.get("tokenizer.ggml.add_bos_token", True if assumed else None)
+
+
+def check_vocabulary(tokenizer: Any, config: Any, name: str) -> None:
+    """A ValueError if a text may become ids that the model has no weights for.
+
+    A special symbol beyond the vocabulary is no harm as long as nobody writes it: Gemma 3 has one, for images.
+    """
+    size = int(config.get_text_config(decoder=True).vocab_size)
+    special = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
+    special -= {tokenizer.bos_token, tokenizer.eos_token}  # these are written
+    beyond = [token for token, number in tokenizer.get_vocab().items() if number >= size and token not in special]
+    if beyond:
+        raise ValueError(
+            f"{name} has a vocabulary of {size:,}, and its tokenizer {len(tokenizer):,} ids ({beyond[0]!r}, …); "
+            "take the tokenizer the model was trained with, or resize the model's embeddings"
+        )
+
+
+def _follow_header(tokenizer: Any, header: dict[str, Any]) -> None:
+    """Take the end symbol and the habit of a start symbol from the file: the library ignores both (5.17, 5.22)."""
+    end = header.get("tokenizer.ggml.eos_token_id")
+    if end is not None and tokenizer.eos_token_id != end:
+        tokenizer.eos_token = tokenizer.convert_ids_to_tokens(end)
+    wanted = wants_start(header)
+    if wanted is not None and wanted != bool(start_ids(tokenizer)):
+        tokenizer.add_bos_token = wanted
+
+
+def _tokenizer_files(folder: Path) -> list[Path]:
+    return [file for pattern in ("*token*", "*vocab*", "*.model") for file in folder.glob(pattern)]
+
+
+def _no_tokenizer(name: str) -> ValueError:
+    return ValueError(f"model: {name} holds no tokenizer; save it there too: tokenizer.save_pretrained({name!r})")
 
 
 def _source(name: str, trust_remote_code: bool) -> tuple[str, dict[str, Any]]:
@@ -94,6 +137,8 @@ def _source(name: str, trust_remote_code: bool) -> tuple[str, dict[str, Any]]:
     path = base.path() if name == base.NAME else Path(name).expanduser()  # a folder called so is ./base
     if name.startswith((".", "/", "~")) and not path.exists():
         raise FileNotFoundError(f"model: there is no file or folder {name}")
+    if path.is_dir() and not any(path.iterdir()):
+        raise ValueError(f"model: {name} is an empty folder; expected one that a model was saved to")
     if not path.exists():
         return name, options if hub_problem() is None else {**options, "local_files_only": True}
     files = sorted(path.glob("*.gguf")) if path.is_dir() and not (path / "config.json").exists() else []

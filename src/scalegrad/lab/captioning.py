@@ -29,6 +29,7 @@ from scalegrad.integrations.objective import Objective
 from scalegrad.report.captioning import CaptionRun
 from scalegrad.runs import Run, replacing, write_json
 from scalegrad.tasks.captioning.experiment import (
+    FILES,
     PAPER_OBJECTIVES,
     Splits,
     run_objective,
@@ -152,7 +153,12 @@ def run_scenes(
     wanted = [(objective, seed) for seed in range(seeds) for objective in objectives]
     # Made here, so that a folder with runs of other settings is refused before anything starts.
     runs = [
-        Run.create(run_path(folder, objective, seed), scene_record(sizes, recipe, objective, seed), overwrite=overwrite)
+        Run.create(
+            run_path(folder, objective, seed),
+            scene_record(sizes, recipe, objective, seed),
+            overwrite=overwrite,
+            files=FILES,
+        )
         for objective, seed in wanted
     ]
     left = [place for place, run in enumerate(runs) if not (run.finished and (run.path / "captions.json").exists())]

@@ -3,19 +3,23 @@
 config.json        what was asked: task, model, objective, data with its hash, settings, seed
 environment.json   for every start (a resumed run has several): versions, hardware, git state, command, date
 metrics.jsonl      a line each time training logs or evaluates
-evaluation.json    figures by corpus (captions.json: those of a captioner)
 samples/           texts
 checkpoints/       what a resumed run goes on from
-model/             the selected model and its tokenizer
+model/             the selected model and its tokenizer (adapter/: what LoRA added to it)
+tensorboard/       curves
 done.json          what came out; there only when the run is finished
+
+A task writes further files, such as evaluation.json, and declares them when it creates the run. environment.json lists
+them, so that overwriting the run removes them whatever task comes next.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +29,12 @@ from scalegrad.runs.environment import environment
 
 # Keys of a flat config under which a file or folder is named, and the names that stand there for something else.
 Places: TypeAlias = Mapping[str, Collection[str]]
+
+EVALUATION = ("evaluation.json",)  # what `scalegrad evaluate` writes into any run
+# What every run writes. done.json is removed first and environment.json, the mark of a run, last, so that a kill in
+# between leaves a folder that is still a run.
+_FIRST = ("done.json", "metrics.jsonl", "checkpoints", "model", "adapter", "samples", "tensorboard")
+_LAST = ("config.json", "environment.json")
 
 
 class Run:
@@ -42,22 +52,30 @@ class Run:
     ValueError: ...run holds another run: its objective is "sg=0.2", not "sg=0.5"; ...
     """
 
-    def __init__(self, path: Path, config: dict[str, Any]) -> None:
+    def __init__(self, path: Path, config: dict[str, Any], files: Iterable[str] | None = None) -> None:
         self.path = path
         self.config = config
+        self.files = None if files is None else tuple(files)  # None: a run of a version that declared none
         self.writes = os.environ.get("RANK", "0") == "0"
 
     @classmethod
     def create(
-        cls, path: str | Path, config: Mapping[str, Any], *, overwrite: bool = False, places: Places | None = None
+        cls,
+        path: str | Path,
+        config: Mapping[str, Any],
+        *,
+        overwrite: bool = False,
+        places: Places | None = None,
+        files: Iterable[str] = EVALUATION,
     ) -> Run:
-        """The run of `config` in `path`: new, or, where the folder holds this very run, to be gone on with.
+        """Create the run folder, or resume it if it already holds a run with this config.
 
         A folder that holds a run of another config raises ValueError naming the first key that differs, one that
         holds anything else too; `overwrite` starts anew where a run is (and never deletes what is not one). Under a key
-        of `places` another spelling of the same path is no other config; config.json keeps the first.
+        of `places` another spelling of the same path is no other config; config.json keeps the first. `files` are the
+        names of the files this task saves in the folder, beside those that every run has.
         """
-        run = cls(Path(path), plain(config))
+        run = cls(Path(path), plain(config), files)
         if not run.writes:
             return run
         check_writable_folder(run.path, "the run's folder")
@@ -66,14 +84,15 @@ class Run:
             raise ValueError(
                 f"{run.path} is not empty and holds no run (no environment.json of one): name another folder"
             )
+        run.files = tuple(dict.fromkeys((*files, *_declared(run.path))))
         if overwrite:
             run._clear()
-            starts = None
+            run.files, starts = tuple(files), None
         elif (run.path / "config.json").exists():
             run._check_same(cls.open(run.path).config, places or {})
         if not run.finished:
             # The mark of a run before all else: a kill after any of these lines leaves a folder to go on in.
-            run.save("environment", {"starts": [*(starts or []), environment()]})
+            run.save("environment", {"starts": [*(starts or []), environment()], "files": run.files})
             if not (run.path / "config.json").exists():
                 run.save("config", run.config)
         for folder in (run.checkpoints, run.path / "samples"):
@@ -86,7 +105,7 @@ class Run:
         path = Path(path)
         if not (path / "config.json").is_file():
             raise FileNotFoundError(f"{path} holds no run: there is no config.json in it")
-        return cls(path, _read(path / "config.json"))
+        return cls(path, _read(path / "config.json"), _declared(path) or None)
 
     @property
     def checkpoints(self) -> Path:
@@ -121,6 +140,11 @@ class Run:
         if not self.writes:
             return
         path = self._file(name)
+        if self.files is not None and path.relative_to(self.path).parts[0] not in (*_FIRST, *_LAST, *self.files):
+            raise ValueError(
+                f"{path.name} is not among the files this run declares ({', '.join(self.files)}): name it when the run "
+                "is created, Run.create(..., files=...)"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".jsonl":
             write_lines(path, value)
@@ -152,13 +176,24 @@ class Run:
                 )
 
     def _clear(self) -> None:
-        """Remove what a run writes: done.json first, its mark last, so that a kill in between leaves a run still."""
-        for name in ("done.json", "metrics.jsonl", "evaluation.json", "captions.json"):
-            (self.path / name).unlink(missing_ok=True)
-        for name in ("checkpoints", "model", "adapter", "samples", "tensorboard"):
-            shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in ("config.json", "environment.json"):
-            (self.path / name).unlink(missing_ok=True)
+        """Remove everything a run wrote, and what a kill left half-written under a hidden name."""
+        names = (*_FIRST, *(self.files or ()), *_LAST)
+        for name in names:
+            half_written = re.compile(rf"\.(old-)?{re.escape(name)}(\.\d+)?")
+            for item in (self.path / name, *(i for i in self.path.iterdir() if half_written.fullmatch(i.name))):
+                if item.is_dir() and not item.is_symlink():
+                    shutil.rmtree(item, ignore_errors=True)
+                else:
+                    item.unlink(missing_ok=True)
+
+
+def _declared(path: Path) -> tuple[str, ...]:
+    """The files that the run in `path` declares; never a path out of its folder."""
+    try:
+        names = _read(path / "environment.json").get("files", [])
+    except (OSError, ValueError, AttributeError):
+        return ()
+    return tuple(name for name in names if isinstance(name, str) and name not in ("", "..") and Path(name).name == name)
 
 
 def _starts(path: Path) -> list[Any] | None:

@@ -20,7 +20,7 @@ from scalegrad.lab.reproduction.captions import (
 )
 from scalegrad.report.paper import SETTINGS
 from scalegrad.runs import Run
-from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES
+from scalegrad.tasks.captioning.experiment import FILES, PAPER_OBJECTIVES
 from scalegrad.tasks.captioning.paragraphs import VISUAL_GENOME_SIZES
 from scalegrad.tasks.captioning.training import PAPER
 
@@ -32,7 +32,8 @@ def figures(cider, rep):
 def store(folder, objective, seed, greedy, blocked, others=()):
     """A finished run at the scale of a GPU: its records, and no weights."""
     sizes, recipe = SCALES["large"]
-    run = Run.create(run_path(folder, objective, seed), scene_record(sizes, recipe, objective, seed))
+    config = scene_record(sizes, recipe, objective, seed)
+    run = Run.create(run_path(folder, objective, seed), config, files=FILES)
     rows = {"greedy": figures(greedy, 0.8), "3-block": figures(blocked, 0.5), **dict(others)}
     betas = {name: {"0": 1.0} for name in rows}
     human = {"rep_1": 0.5, "rep_2": 0.2, "rep_3": 0.1, "words": 68.0, "n_texts": 1000}

@@ -31,6 +31,17 @@ def tiny_tokenizer() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>")
 
 
+def start_tokenizer() -> Any:
+    """The same, and it puts `<s>` before every text by itself, as Gemma's and Llama's do."""
+    from tokenizers import processors
+
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"bos_token": "<s>"})
+    template = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", tokenizer.bos_token_id)])
+    tokenizer.backend_tokenizer.post_processor = template
+    return tokenizer
+
+
 def tiny_model(vocabulary: int, seed: int = 0, positions: int = CONTEXT) -> Any:
     """Two layers, random weights spread far enough that predictions vary."""
     from transformers import GPT2Config, GPT2LMHeadModel
@@ -59,6 +70,17 @@ def saved(tiny: tuple[Any, Any], tmp_path_factory: pytest.TempPathFactory) -> Pa
     for part in tiny:
         part.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def with_start(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
+    """A model with room for 1,100 tokens, a tokenizer that adds a start symbol, and the folder of both."""
+    tokenizer = start_tokenizer()
+    model = tiny_model(len(tokenizer), positions=1_100)
+    folder = tmp_path_factory.mktemp("start") / "model"
+    for part in (model, tokenizer):
+        part.save_pretrained(folder)
+    return model, tokenizer, folder
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.tasks.open_ended.conftest import start_tokenizer
 
 from scalegrad.data import encode_corpus, gpt2_tokenizer, wikitext103
 from scalegrad.tasks.open_ended.data import Examples, Fields, hold_out, read_examples
@@ -82,10 +83,72 @@ def test_prompts_are_no_targets(tmp_path, tokenizer):
 
 
 def test_too_long_a_prompt_loses_its_beginning():
-    found = Examples.of_pairs([([1, 2, 3, 4], [5, 6]), ([1], [2, 3, 4, 5, 6]), ([], [7]), ([8], [])], length=4)
-    assert rows(found) == [[3, 4, 5, 6], [2, 3, 4, 5]]  # one token alone has nothing to predict
-    assert found[0]["labels"].tolist() == [-100, -100, 5, 6]
-    assert found.targets == 2 + 3
+    pairs = [([1, 2, 3, 4], [5, 6]), ([1], [2, 3, 4, 5, 6]), ([], [7]), ([8], [])]
+    examples = Examples.of_pairs(pairs, length=4)
+    assert rows(examples) == [[3, 4, 5, 6], [1, 2, 3, 4]]  # one token alone has nothing to predict
+    assert examples[0]["labels"].tolist() == [-100, -100, 5, 6]
+    assert examples.targets == 2 + 3
+
+
+def test_a_completion_that_does_not_fit_keeps_the_end_of_its_prompt():
+    """190 prompts of 21 tokens whose completions alone fill a sequence of 64: 43 targets each, not 63."""
+    prompts = [list(range(100, 121))] * 190
+    examples = Examples.of_pairs([(prompt, [*range(200, 300)]) for prompt in prompts], length=64)
+    assert (len(examples), examples.targets) == (190, 190 * 43)
+    assert rows(examples)[0] == [*range(100, 121), *range(200, 243)]
+    assert examples[0]["labels"].tolist() == [-100] * 21 + [*range(200, 243)]
+
+
+@pytest.mark.parametrize("length", [2, 3, 5, 8, 13, 64])
+@pytest.mark.parametrize("start", [(), (7,)])
+def test_no_target_is_trained_without_its_prompt(length, start):
+    """Whatever the lengths: the prompt's last token stands before the first target, and nothing is wasted."""
+    pairs = [([*range(100, 100 + p)], [*range(200, 200 + c)]) for p in range(1, 20) for c in range(1, 20)]
+    if length - len(start) < 2:
+        with pytest.raises(ValueError, match="length must be at least 3 tokens"):
+            Examples.of_pairs(pairs, length, start)
+        return
+    examples = Examples.of_pairs(pairs, length, start)
+    assert len(examples) == len(pairs)
+    for (prompt, completion), example in zip(pairs, (examples[i] for i in range(len(examples))), strict=True):
+        ids, labels = example["input_ids"].tolist(), example["labels"].tolist()
+        first = next(place for place, label in enumerate(labels) if label != -100)
+        assert ids[: len(start)] == list(start)
+        assert ids[first - 1] == prompt[-1]
+        assert ids[first] == completion[0]
+        whole = len(start) + len(prompt) + len(completion)
+        assert len(ids) == min(whole, length)
+
+
+def test_what_was_cut_is_counted(tmp_path, tokenizer):
+    pairs = [([1] * 3, [2] * 3), ([1] * 9, [2] * 3), ([1] * 3, [2] * 9), ([1] * 9, [2] * 9), ([1], []), ([], [2])]
+    reading = Examples.of_pairs(pairs, length=8).reading
+    assert (reading.records, reading.prompts, reading.completions) == (6, 2, 2)
+    assert (reading.left_out, reading.longest) == (2, 18)
+    for words in ("6 records", "2 prompts", "2 completions", "2 records", "18 tokens"):
+        assert words in reading.sentence()
+    whole = Examples.of_pairs(pairs[:1], length=8).reading.sentence()
+    assert "no prompt and no completion" in whole
+    assert "left out" not in whole
+
+
+def test_sequences_begin_with_the_start_symbol(tmp_path):
+    """As in evaluation: it is read and no target, and every token of the text is one."""
+    tokenizer = start_tokenizer()
+    (tmp_path / "a.txt").write_text("The horses are brown and white. " * 20)
+    ids = [*tokenizer.encode((tmp_path / "a.txt").read_text() + "\n", add_special_tokens=False), tokenizer.eos_token_id]
+    examples = read_examples([str(tmp_path / "a.txt")], tokenizer, length=16)
+    begin = tokenizer.bos_token_id
+    assert rows(examples) == [[begin, *ids[i : i + 15]] for i in range(0, len(ids) - 14, 15)]
+    assert examples[1]["labels"].tolist() == [-100, *ids[15:30]]
+    assert examples.targets == 15 * len(examples)
+    assert examples.about()["start"] == [begin]
+    without = Examples(examples.ids, examples.starts, examples.lengths, examples.prompts)
+    assert without.about()["checksum"] != examples.about()["checksum"]
+    record = {"prompt": "Say A " * 20, "completion": " A B"}
+    (pair,) = rows(read_examples([write_jsonl(tmp_path / "a.jsonl", [record])], tokenizer, length=16))
+    prompt, completion = (tokenizer.encode(record[name], add_special_tokens=False) for name in record)
+    assert pair == [begin, *prompt[len(completion) - 14 :], *completion, tokenizer.eos_token_id]
 
 
 def test_embedded_text_is_encoded_as_the_paper_does(tokenizer):

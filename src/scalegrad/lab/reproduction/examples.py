@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalegrad.data import gpt2_tokenizer, imdb_reviews
-from scalegrad.decoding import Prefix, complete
+from scalegrad.decoding import complete, prefixes_of, start_ids
 from scalegrad.integrations.objective import Objective
 from scalegrad.lab.jobs import Job, Progress
 from scalegrad.lab.reproduction.open_ended_scale import GRID, MAIN, Scale, scale_of, trained
@@ -42,9 +42,7 @@ class Continued:
 
     def measure(self, run: Run, model: Any, tokenizer: Any, *, overwrite: bool, progress: Progress | None) -> None:
         """Continue them, anew where there are others only."""
-        prefixes = [
-            Prefix(text, tuple(tokenizer(text, add_special_tokens=False)["input_ids"])) for text in self.prefixes
-        ]
+        prefixes = prefixes_of(self.prefixes, tokenizer, start_ids(tokenizer))
         complete(
             model, tokenizer, prefixes, run.path / SAMPLES,
             max_new_tokens=self.new_tokens, min_new_tokens=self.new_tokens, overwrite=True,

@@ -26,6 +26,7 @@ from scalegrad.tasks.captioning.vocabulary import build_tokenizer
 PAPER_OBJECTIVES = (Objective("mle"), Objective("ul", 0.5), Objective("sg", 0.5))
 STOCHASTIC = ("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100")
 PLACES = {"data.regions": ()}  # where a run's config.json may name a file or folder
+FILES = ("captions.json",)  # what this task saves in a run's folder, beside what every run has
 PLAIN, BLOCKED = "greedy", "3-block"
 
 
@@ -111,7 +112,8 @@ def run_objective(
     MLE is also decoded with each of `stochastic`, and with the penalty that is ScaleGrad's twin (γ = 0.5). `betas`: as
     for `evaluate_captioner`.
     """
-    run = Run.create(folder, record(recipe, objective, splits.about, seed), overwrite=overwrite, places=PLACES)
+    config = record(recipe, objective, splits.about, seed)
+    run = Run.create(folder, config, overwrite=overwrite, places=PLACES, files=FILES)
     if run.finished and (run.path / "captions.json").exists():
         return run
     tokenizer = build_tokenizer((example.paragraph for example in splits.train), recipe.more_than)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,8 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.data import encode_corpus, read_texts, wikitext2, wikitext103
+from scalegrad.decoding import start_ids
 
 Ids: TypeAlias = NDArray[np.int32]
 Whole: TypeAlias = NDArray[np.int64]
@@ -49,9 +52,37 @@ class Fields:
             raise ValueError(f"name the field of the text ({self.text!r}) or those of prompt and completion, not both")
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What became of records with a prompt and a completion: how many were read, cut and left out.
+
+    >>> print(Reading(190, length=64, completions=12, longest=412).sentence())
+    190 records: no prompt and 12 completions were cut to fit into 64 tokens; the longest record has 412 tokens
+    """
+
+    records: int
+    length: int  # the most tokens in a sequence
+    prompts: int = 0  # that lost their beginning
+    completions: int = 0  # that lost their end
+    left_out: int = 0  # records with nothing to predict
+    longest: int = 0  # tokens of the longest record, before it was cut
+
+    def sentence(self) -> str:
+        prompts = counted(self.prompts, "prompt") if self.prompts else "no prompt"
+        completions = counted(self.completions, "completion") if self.completions else "no completion"
+        left_out = f", {counted(self.left_out, 'record')} with nothing to predict left out" if self.left_out else ""
+        return (
+            f"{counted(self.records, 'record')}: {prompts} and {completions} were cut to fit into "
+            f"{counted(self.length, 'token')}{left_out}; the longest record has {counted(self.longest, 'token')}"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Examples:
     """Sequences of ids, each with a number of tokens at its start (its prompt) that are no targets.
+
+    The ids of `start` are read before every sequence and are no targets either. `reading` is there where the records
+    had prompts.
 
     >>> examples = Examples.cut(np.arange(7, dtype=np.int32), length=3)
     >>> len(examples), examples[1]["input_ids"].tolist()
@@ -62,48 +93,80 @@ class Examples:
     starts: Whole  # [N]
     lengths: Whole  # [N]
     prompts: Whole  # [N]
+    start: tuple[int, ...] = ()
+    reading: Reading | None = None
 
     @staticmethod
-    def cut(ids: Ids, length: int) -> Examples:
-        """`ids` in sequences of `length`; an incomplete last one is dropped unless it is the only one."""
-        starts = np.arange(0, len(ids) - length + 1, length)
+    def cut(ids: Ids, length: int, start: tuple[int, ...] = ()) -> Examples:
+        """`ids` in sequences of `length`, `start` included; an incomplete last one is dropped unless it is the only."""
+        room = _room(length, start)
+        starts = np.arange(0, len(ids) - room + 1, room)
         if not len(starts) and len(ids) > 1:
-            starts, length = np.zeros(1, np.int64), len(ids)
-        return Examples(ids, starts, np.full(len(starts), length), np.zeros(len(starts), np.int64))
+            starts, room = np.zeros(1, np.int64), len(ids)
+        return Examples(ids, starts, np.full(len(starts), room), np.zeros(len(starts), np.int64), start)
 
     @staticmethod
-    def of_pairs(rows: Iterable[tuple[Sequence[int], Sequence[int]]], length: int) -> Examples:
-        """Prompt and completion as one sequence of at most `length`; too long a prompt loses its beginning."""
-        kept: list[int] = []
+    def of_pairs(
+        rows: Iterable[tuple[Sequence[int], Sequence[int]]], length: int, start: tuple[int, ...] = ()
+    ) -> Examples:
+        """Prompt and completion as one sequence of at most `length`, `start` included.
+
+        A pair that is too long loses the beginning of its prompt until the prompt fills half of the sequence; then the
+        completion loses its end. So no completion is learnt without the end of its prompt.
+        """
+        room, ids = _room(length, start), array("i")
         lengths, prompts = [], []
+        records = cut_prompts = cut_completions = longest = 0
         for prompt, completion in rows:
-            completion = completion[:length]
-            prompt = prompt[max(len(prompt) + len(completion) - length, 0) :]
-            if len(prompt) + len(completion) > 1 and completion:
-                kept.extend([*prompt, *completion])
-                lengths.append(len(prompt) + len(completion))
-                prompts.append(len(prompt))
+            size = len(start) + len(prompt) + len(completion)
+            records, longest = records + 1, max(longest, size)
+            if not completion or size < 2:
+                continue  # nothing to predict
+            before = min(len(prompt), max(room - len(completion), room // 2))
+            after = min(len(completion), room - before)
+            cut_prompts += before < len(prompt)
+            cut_completions += after < len(completion)
+            ids.extend(prompt[len(prompt) - before :])
+            ids.extend(completion[:after])
+            lengths.append(before + after)
+            prompts.append(before)
         sizes = np.array(lengths, np.int64)
-        return Examples(np.array(kept, np.int32), np.cumsum(sizes) - sizes, sizes, np.array(prompts, np.int64))
+        reading = Reading(records, length, cut_prompts, cut_completions, records - len(lengths), longest)
+        starts = np.cumsum(sizes) - sizes
+        return Examples(np.array(ids, np.int32), starts, sizes, np.array(prompts, np.int64), start, reading)
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         start, size = int(self.starts[index]), int(self.lengths[index])
-        ids = torch.from_numpy(self.ids[start : start + size].astype(np.int64))
+        ids = torch.tensor([*self.start, *self.ids[start : start + size].tolist()])
         labels = ids.clone()
-        labels[: int(self.prompts[index])] = -100
+        labels[: len(self.start) + int(self.prompts[index])] = -100
         return {"input_ids": ids, "labels": labels}
 
     @property
     def targets(self) -> int:
         """How many tokens there are to predict."""
-        return int((self.lengths - np.maximum(self.prompts, 1)).sum())
+        return int((self.lengths - np.maximum(self.prompts, 0 if self.start else 1)).sum())
+
+    @property
+    def mean_length(self) -> float:
+        """Tokens in a sequence, on average."""
+        return float(self.lengths.mean()) + len(self.start)
+
+    def sentence(self) -> str:
+        """One line on what was read."""
+        if self.reading is not None:
+            return self.reading.sentence()
+        tokens, used = len(self.ids), int(self.lengths.sum())
+        size = int(self.lengths[0]) + len(self.start)
+        rest = f"; the {counted(tokens - used, 'token')} after the last one left out" if tokens > used else ""
+        return f"{counted(tokens, 'token')} of text in {counted(len(self), 'sequence')} of {size:,}{rest}"
 
     def chosen(self, rows: Any) -> Examples:
         """Some of them."""
-        return Examples(self.ids, self.starts[rows], self.lengths[rows], self.prompts[rows])
+        return replace(self, starts=self.starts[rows], lengths=self.lengths[rows], prompts=self.prompts[rows])
 
     def spread(self, count: int) -> Examples:
         """`count` of them, evenly spread; all where there are no more.
@@ -117,11 +180,20 @@ class Examples:
 
     def about(self) -> dict[str, Any]:
         """For a run's record: how many, and a checksum of all ids and of where the targets are."""
-        digest = hashlib.blake2b(digest_size=8)
+        digest = hashlib.blake2b(np.array(self.start, np.int64).tobytes(), digest_size=8)
         for start, size, prompt in zip(self.starts, self.lengths, self.prompts, strict=True):
             digest.update(np.array([size, prompt], np.int64).tobytes())
             digest.update(self.ids[start : start + size].tobytes())
-        return {"sequences": len(self), "targets": self.targets, "checksum": digest.hexdigest()}
+        start = {"start": list(self.start)} if self.start else {}
+        return {"sequences": len(self), "targets": self.targets, "checksum": digest.hexdigest(), **start}
+
+
+def _room(length: int, start: tuple[int, ...]) -> int:
+    """Tokens that are left for the text of a sequence."""
+    least = len(start) + 2
+    if length < least:
+        raise ValueError(f"length must be at least {least} tokens, not {length}")
+    return length - len(start)
 
 
 def hold_out(examples: Examples, share: float = 0.05, most: int = 500) -> tuple[Examples, Examples]:
@@ -148,12 +220,14 @@ def read_examples(
     - a .txt file is one text, a .jsonl or .csv a text a record (`fields`), each also .gz or .xz; a folder is all such
       files in it, or what `datasets` finds in its .parquet files; other names are data sets of the hub;
     - texts follow each other, each with the tokenizer's end symbol after it, and are cut every `length` tokens;
-    - records with a prompt and a completion become a sequence each, of which the completion is to be predicted;
+    - records with a prompt and a completion become a sequence each, of which the completion is to be predicted
+      (`Examples.of_pairs` says what happens to one that is too long);
+    - each sequence begins with the tokenizer's start symbol, where it puts one before a text (`start_ids`);
     - "wikitext-2" and "wikitext-103:valid" are embedded. They, and with `protocol="paper"` every text, are encoded as
       the paper does (a space before every line); otherwise a text is encoded as it is.
     """
-    if length < 2:
-        raise ValueError(f"length must be at least 2 tokens, not {length}")
+    start = start_ids(tokenizer)
+    _room(length, start)
     if protocol not in PROTOCOLS:
         raise ValueError(f"protocol must be {' or '.join(PROTOCOLS)}, not {protocol!r}")
     if not sources:
@@ -164,10 +238,10 @@ def read_examples(
         raise ValueError("data: some of it has prompts and completions and some has not; train on one kind")
     if pairs:
         rows = (row for item in pairs for row in _encoded_pairs(item.rows, tokenizer))
-        examples = Examples.of_pairs(rows, length)
+        examples = Examples.of_pairs(rows, length, start)
     else:
         parts = [item.encoded(tokenizer, protocol) for item in found if isinstance(item, _Texts)]
-        examples = Examples.cut(np.concatenate(parts), length)
+        examples = Examples.cut(np.concatenate(parts), length, start)
     if not len(examples):
         raise ValueError(f"data: {', '.join(sources)} has no text to learn from")
     return examples
@@ -317,7 +391,7 @@ def _encoded_pairs(rows: Iterable[Pair], tokenizer: Any) -> Iterator[tuple[list[
     """Ids of prompt and completion, the completion with the end symbol."""
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
     for few in _batches(rows):
-        prompts = tokenizer([prompt for prompt, _ in few])["input_ids"]
+        prompts = tokenizer([prompt for prompt, _ in few], add_special_tokens=False)["input_ids"]
         completions = tokenizer([completion for _, completion in few], add_special_tokens=False)["input_ids"]
         for prompt, completion in zip(prompts, completions, strict=True):
             yield list(prompt), [*completion, *end]

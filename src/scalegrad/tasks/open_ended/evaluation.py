@@ -21,7 +21,8 @@ from scalegrad.data import (
     language_modelling_chunks,
     read_texts,
 )
-from scalegrad.decoding import Prefix, Strategy, complete, parse, prefixes_from_ids
+from scalegrad.decoding import Prefix, Strategy, complete, parse, prefixes_from_ids, start_ids
+from scalegrad.decoding.start import start_text
 from scalegrad.integrations.objective import Objective
 from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
 from scalegrad.runs import Run, samples_name, write_lines
@@ -51,6 +52,7 @@ def evaluate(
     new_tokens: int = NEW_TOKENS,
     batch: int | None = None,
     seed: int = 0,
+    start: str = "auto",
     samples: str | Path | None = None,
     name: str = "",
     overwrite: bool = False,
@@ -68,24 +70,28 @@ def evaluate(
     - "protocol": what was cut how; "notes": what keeps figures from being compared, in sentences.
 
     `chunks` and `prefixes` take only so many of each, evenly spread over the corpus; 0 leaves the columns out.
-    The texts go to `samples`/CORPUS.STRATEGY.jsonl, taken up again by a later call (without it they are not kept), and
-    how the corpus itself goes on to CORPUS.human.jsonl.
+    `start`: whether each chunk and prefix comes after the model's start symbol ("auto", "yes" or "no": `start_ids`),
+    which is no target and counts for nothing; the targets are the same with it and without. The texts go to
+    `samples`/CORPUS.STRATEGY.jsonl, taken up again by a later call (without it they are not kept), and how the corpus
+    itself goes on to CORPUS.human.jsonl.
     """
     began = time.perf_counter()
     parsed = [parse(strategy) if isinstance(strategy, str) else strategy for strategy in strategies]
-    _check(model, chunks, prefixes, new_tokens, parsed)
-    cut = cut_corpus(corpus, tokenizer, _chunk_targets(model), new_tokens, chunks, prefixes if parsed else 0)
+    before = start_ids(tokenizer, start)
+    _check(model, chunks, prefixes, new_tokens, parsed, len(before))
+    targets = _chunk_targets(model, len(before))
+    cut = cut_corpus(corpus, tokenizer, targets, new_tokens, chunks, prefixes if parsed else 0)
     found: dict[str, Any] = {"corpus": corpus.name}
     if len(cut.chunks):
         scores = score_chunks(
-            model, tokenizer, cut.chunks, gamma,
+            model, tokenizer, cut.chunks, gamma, start=before,
             penalties=_penalties(parsed), batch=batch, progress=_told(progress, "predicting"),
         )  # fmt: skip
         found["language_modelling"] = scores.figures
         found["penalised"] = {f"gamma={penalty}": figures for penalty, figures in scores.penalised.items()}
     if len(cut.prefixes):
         found["completion"] = {}
-        items = prefixes_from_ids(cut.prefixes.tolist(), tokenizer)
+        items = prefixes_from_ids(cut.prefixes.tolist(), tokenizer, before)
         with _folder(samples) as folder:
             _write_originals(folder / samples_name(corpus.name, "human"), items, cut.originals, tokenizer)
             for strategy in parsed:
@@ -98,6 +104,7 @@ def evaluate(
                 found["completion"][str(strategy)] = text_figures(texts, unknown=cut.protocol["unknown"])
     found["human"] = human_figures(cut, tokenizer)
     found["protocol"] = cut.protocol | {"gpt2_tokenizer": _is_gpt2(tokenizer), "gamma": gamma, "seed": seed}
+    found["protocol"]["start"] = start_text(tokenizer, before)
     found["notes"] = notes(found["protocol"])
     found["seconds"] = round(time.perf_counter() - began, 1)
     return found
@@ -218,6 +225,11 @@ def notes(protocol: dict[str, Any]) -> list[str]:
             "The tokenizer is not GPT-2's: perplexity, uniq and Rep/l do not compare with the paper's (bits per byte "
             "does, whatever the tokenizer), and texts of as many tokens differ in length."
         )
+    if protocol.get("start"):
+        said.append(
+            f"Every chunk and prefix comes after the start symbol {protocol['start']}, which is no target and counts "
+            "for nothing: the model was trained so."
+        )
     for what, columns in (("chunks", "uniq"), ("prefixes", "uniq-w")):
         if 0 < protocol[what] < protocol[f"all_{what}"]:
             said.append(
@@ -236,22 +248,23 @@ def check_limits(chunks: int | None, prefixes: int | None, new_tokens: int) -> N
     for what, number in (("chunks", chunks), ("prefixes", prefixes)):
         if number is not None and number < 0:
             raise ValueError(f"{what} is {number}; expected 1 or more, or 0 to leave its columns out")
-    if new_tokens < 1 or 300 % new_tokens:
-        raise ValueError(
-            f"new_tokens is {new_tokens}; expected a divisor of 300, such as 50 or 100, as human text is cut so"
-        )
+    if new_tokens < 1:
+        raise ValueError(f"new_tokens is {new_tokens}; expected 1 or more")
 
 
-def _check(model: Any, chunks: int | None, prefixes: int | None, new: int, strategies: Sequence[Strategy]) -> None:
+def _check(
+    model: Any, chunks: int | None, prefixes: int | None, new: int, strategies: Sequence[Strategy], start: int
+) -> None:
     if model.config.is_encoder_decoder:
         raise ValueError("model is an encoder-decoder; the open-ended columns are for causal language models")
     check_limits(chunks, prefixes, new)
     if chunks == 0 and (prefixes == 0 or not strategies):
         raise ValueError("chunks and prefixes are both left out: nothing to evaluate")
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    if prefixes != 0 and strategies and context is not None and PREFIX_TOKENS + new > context:
+    before = start + PREFIX_TOKENS
+    if prefixes != 0 and strategies and context is not None and before + new > context:
         raise ValueError(
-            f"new_tokens is {new}, which after {PREFIX_TOKENS} of prefix is more than the model's context of {context}"
+            f"new_tokens is {new}, which after {before} of prefix is more than the model's context of {context}"
         )
 
 
@@ -259,9 +272,9 @@ def _penalties(strategies: Sequence[Strategy]) -> list[float]:
     return sorted({strategy.gamma for strategy in strategies if strategy.gamma < 1.0})
 
 
-def _chunk_targets(model: Any) -> int:
+def _chunk_targets(model: Any, start: int) -> int:
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    return CHUNK_TARGETS if context is None else min(CHUNK_TARGETS, int(context))
+    return CHUNK_TARGETS if context is None else min(CHUNK_TARGETS, int(context) - start)
 
 
 def spread(rows: Ids, count: int | None) -> Ids:

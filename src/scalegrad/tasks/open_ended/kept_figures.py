@@ -19,7 +19,7 @@ def merged(kept: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """
     before, now = kept.get("protocol", {}), found["protocol"]
     result = {**found, "human": dict(found["human"]), "protocol": dict(now)}
-    if any(before.get(key) != now[key] for key in ("corpus_sha256", "gpt2_tokenizer", "unknown")):
+    if any(before.get(key) != now.get(key) for key in ("corpus_sha256", "gpt2_tokenizer", "unknown", "start")):
         return result
     for count, settings, aside, measured, by_decoding in _PARTS:
         if not now[count] and before.get(count):  # left out this time

@@ -39,6 +39,7 @@ def score_chunks(
     chunks: Chunks,
     gamma: float | None = None,
     *,
+    start: Sequence[int] = (),
     penalties: Sequence[float] = (),
     batch: int | None = None,
     progress: Progress | None = None,
@@ -46,11 +47,12 @@ def score_chunks(
     """ppl, calibrated_ppl (with `gamma`), bits_per_byte, seen_mass, accuracy, Rep/l, wrong-Rep/l and uniq on `chunks`.
 
     Each row of `chunks` [M, T + 1] is read from its first token and predicts the other T. What was read of the chunk
-    is seen, its first token too. `seen_mass` is the mean probability of all seen tokens together. Calibrated is the
-    perplexity of the distribution ScaleGrad with `gamma` fits. `penalties` are γ of the novelty processor: the same
-    columns for the model as it decodes under it, seen probabilities times γ and renormalised.
+    is seen, its first token too. The ids of `start` are read before each chunk; they are no targets and not seen, and
+    the targets are the same with them and without. `seen_mass` is the mean probability of all seen tokens together.
+    Calibrated is the perplexity of the distribution ScaleGrad with `gamma` fits. `penalties` are γ of the novelty
+    processor: the same columns for the model as it decodes under it, seen probabilities times γ and renormalised.
     """
-    scored = _run(model, chunks, gamma, penalties, batch, progress)
+    scored = _run(model, chunks, gamma, start, penalties, batch, progress)
     nll, targets = scored["nll"], chunks[:, 1:]
     found = {"ppl": perplexity(nll)}
     if gamma is not None:
@@ -68,6 +70,7 @@ def _run(
     model: Any,
     chunks: Chunks,
     gamma: float | None,
+    start: Sequence[int],
     penalties: Sequence[float],
     batch: int | None,
     progress: Progress | None,
@@ -76,19 +79,22 @@ def _run(
 
     def predicted(places: slice) -> dict[str, NDArray[Any]]:
         chunk = torch.as_tensor(chunks[places], dtype=torch.long).to(model.device)
-        return {name: values.cpu().numpy() for name, values in _forward(model, chunk, gamma, penalties).items()}
+        return {name: values.cpu().numpy() for name, values in _forward(model, chunk, gamma, start, penalties).items()}
 
     parts = in_batches(len(chunks), batch or _estimate(model, chunks.shape[1] - 1), predicted, progress)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 @torch.inference_mode()
-def _forward(model: Any, chunk: Tensor, gamma: float | None, penalties: Sequence[float]) -> dict[str, Tensor]:
+def _forward(
+    model: Any, chunk: Tensor, gamma: float | None, start: Sequence[int], penalties: Sequence[float]
+) -> dict[str, Tensor]:
     read, targets = chunk[:, :-1].contiguous(), chunk[:, 1:].contiguous()
+    before = read.new_tensor(start).expand(len(read), -1)
     was_training = model.training
     model.eval()
     try:
-        logits = model(input_ids=read).logits
+        logits = model(input_ids=torch.cat([before, read], dim=1)).logits[:, len(start) :]
     finally:
         model.train(was_training)
     loss, parts = SF.scale_grad(logits, targets, gamma or 1.0, context=read, reduction="none", return_parts=True)

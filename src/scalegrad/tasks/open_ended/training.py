@@ -15,6 +15,8 @@ from scalegrad._extras import need
 from scalegrad.data import gpt2_tokenizer
 from scalegrad.decoding import load, load_tokenizer
 from scalegrad.decoding.completion import weights_checksum
+from scalegrad.decoding.pretrained import check_vocabulary, load_config
+from scalegrad.decoding.start import start_text
 from scalegrad.integrations.objective import Objective
 from scalegrad.models import base
 from scalegrad.runs import Places, Run, check_writable_folder, flat_config, same_setting
@@ -33,6 +35,8 @@ PLACES: Places = {
     "data.train.sources": EMBEDDED,
     "data.validation.source": (*EMBEDDED, "held out"),
 }
+
+FILES = ("evaluation.json", "lengths.json")  # what this task saves in a run's folder, beside what every run has
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,8 @@ class TrainConfig:
     `model` is a hub name, a folder or a GGUF file; with `init` (a config.json, or "tiny", "small", "medium") the
     weights are new and `model` gives the tokenizer only ("gpt2-bpe": the embedded one). `validation` None holds out a
     twentieth of the sequences, "none" selects the last step; `validation_sequences` takes only so many of them, evenly
-    spread. `prompt`: a prompt counts as seen too.
+    spread (None: as many as take no longer than the training between two validations). `prompt`: a prompt counts as
+    seen too.
     """
 
     model: str
@@ -94,24 +99,24 @@ def train(
     overwrite: bool = False,
     callbacks: Iterable[Any] = (),
     progress: Callable[[str, int, int], None] | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Train as `config` says into the run's folder `out`; the same call again goes on, or loads what is finished.
 
-    `progress` is told what is prepared before the first step, `callbacks` of the steps.
+    `progress` is told what is prepared before the first step, `callbacks` of the steps. `log` gets a line each on the
+    data, the start symbol and the validation.
     """
-    told = progress or (lambda *_: None)
+    told, log = progress or (lambda *_: None), log or (lambda _: None)
     check_writable_folder(out, "out", make=False)
     torch.manual_seed(config.settings.seed)  # of new weights; `fit` seeds what comes after
     told("preparing · reading the text", 0, 2)
-    tokenizer = _tokenizer(config)
-    training, validation = _data(config, tokenizer)
+    tokenizer, shape = _tokenizer_and_shape(config)
+    training, validation = _data(config, tokenizer, log)
     told("preparing · loading the model", 1, 2)
-    model = _model(config, tokenizer)
+    model = _model(config, shape)
     told("preparing", 2, 2)
-    limit = getattr(model.config, "max_position_embeddings", None)
-    if limit is not None and config.length > limit:
-        raise ValueError(f"length is {config.length}, more than the model's {counted(limit, 'position')}")
-    run = Run.create(out, _record(config, model, training, validation), overwrite=overwrite, places=PLACES)
+    record = _record(config, model, training, validation)
+    run = Run.create(out, record, overwrite=overwrite, places=PLACES, files=FILES)
     if config.lora is not None:
         torch.manual_seed(config.settings.seed)
         model = config.lora.around(model)
@@ -128,40 +133,87 @@ def train(
     )
 
 
-def _tokenizer(config: TrainConfig) -> Any:
-    if config.model != GPT2_BPE:
-        return load_tokenizer(config.model, config.trust_remote_code)
+def _tokenizer_and_shape(config: TrainConfig) -> tuple[Any, Any]:
+    """The tokenizer, and the configuration of the model: what does not fit is refused before text and weights."""
     if config.init is None:
-        raise ValueError(f"model: {GPT2_BPE} is a tokenizer only; with init it serves a model from scratch")
+        if config.model == GPT2_BPE:
+            raise ValueError(f"model: {GPT2_BPE} is a tokenizer only; with init it serves a model from scratch")
+        shape = load_config(config.model, config.trust_remote_code)
+        if shape.is_encoder_decoder:
+            raise ValueError(f"model: {config.model} is an encoder-decoder; expected a causal language model")
+        tokenizer = load_tokenizer(config.model, config.trust_remote_code, shape)
+    else:
+        gpt2 = config.model == GPT2_BPE
+        tokenizer = _gpt2_tokenizer() if gpt2 else load_tokenizer(config.model, config.trust_remote_code)
+        shape = _new_config(config.init, tokenizer, config.trust_remote_code)
+    limit = getattr(shape, "max_position_embeddings", None)
+    if limit is not None and config.length > limit:
+        raise ValueError(f"length is {config.length}, more than the model's {counted(limit, 'position')}")
+    return tokenizer, shape
+
+
+def _gpt2_tokenizer() -> Any:
     hf = need("transformers", extra="train")
     end = "<|endoftext|>"
     return hf.PreTrainedTokenizerFast(tokenizer_object=gpt2_tokenizer(), bos_token=end, eos_token=end, unk_token=end)
 
 
-def _data(config: TrainConfig, tokenizer: Any) -> tuple[Examples, Examples | None]:
+def _data(config: TrainConfig, tokenizer: Any, log: Callable[[str], None]) -> tuple[Examples, Examples | None]:
     def read(sources: tuple[str, ...]) -> Examples:
         return read_examples(sources, tokenizer, length=config.length, fields=config.fields, protocol=config.protocol)
 
     examples = read(config.data)
+    log(f"data: {examples.sentence()}")
+    symbol = start_text(tokenizer, examples.start)
+    log(f"start symbol: {f'{symbol} before every sequence, no target' if symbol else 'none'} (as the tokenizer does)")
     if config.validation == "none":
         return examples, None
-    training, held = hold_out(examples) if config.validation is None else (examples, read((config.validation,)))
-    return training, held if config.validation_sequences is None else held.spread(config.validation_sequences)
+    if config.validation is None:
+        training, held = hold_out(examples)
+    else:
+        training, held = examples, read((config.validation,))
+        log(f"validation data: {held.sentence()}")
+    if config.validation_sequences is not None:
+        return training, held.spread(config.validation_sequences)
+    most, steps = most_validated(config.settings, len(training), training.mean_length, held.mean_length)
+    if most < len(held):
+        log(
+            f"validation: {most:,} of {counted(len(held), 'sequence')}, evenly spread, which take no longer than the "
+            f"{counted(steps, 'step')} of training before them (--validation-sequences N takes another number)"
+        )
+    return training, held.spread(most)
 
 
-def _model(config: TrainConfig, tokenizer: Any) -> Any:
+def most_validated(settings: Settings, sequences: int, length: float, validation_length: float) -> tuple[int, int]:
+    """(validation sequences that take no longer than the training between two validations, its steps).
+
+    A training pass takes at least twice as long as the forward pass it begins with, three times where all weights are
+    trained. Lengths are means, in tokens. By counting, not by the clock: a resumed run must validate on the same.
+
+    >>> most_validated(Settings(max_steps=60, batch_size=8), 1_000, 300, 300)
+    (96, 6)
+    """
+    processes = _processes()
+    batches = -(-sequences // settings.batch_size)
+    steps = settings.steps_to_evaluate(settings.steps(batches, processes))
+    trained = steps * settings.batch_size * settings.accumulation * processes * length
+    return max(int(2 * trained / validation_length), 1), steps
+
+
+def _processes() -> int:
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _model(config: TrainConfig, shape: Any) -> Any:
     """In float32 on the CPU: the trainer puts it where it belongs, and mixes precision by itself."""
     if config.init is None:
-        model, _ = load(config.model, "cpu", "float32", config.trust_remote_code)
-        if model.config.is_encoder_decoder:
-            raise ValueError(f"model: {config.model} is an encoder-decoder; expected a causal language model")
-        return model
+        return load(config.model, "cpu", "float32", config.trust_remote_code)[0]
     hf = need("transformers", extra="train")
-    options = {"trust_remote_code": config.trust_remote_code}
-    return hf.AutoModelForCausalLM.from_config(_new_config(config.init, tokenizer, hf, options), **options)
+    return hf.AutoModelForCausalLM.from_config(shape, trust_remote_code=config.trust_remote_code)
 
 
-def _new_config(init: str, tokenizer: Any, hf: Any, options: dict[str, Any]) -> Any:
+def _new_config(init: str, tokenizer: Any, trust_remote_code: bool) -> Any:
+    hf = need("transformers", extra="train")
     if init in PRESETS:
         layers, width, heads = PRESETS[init]
         ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
@@ -171,12 +223,11 @@ def _new_config(init: str, tokenizer: Any, hf: Any, options: dict[str, Any]) -> 
             f"init: there is no {init}; it may be a config.json, its folder, or {', '.join(PRESETS)}"
         )
     try:
-        found = hf.AutoConfig.from_pretrained(init, **options)
+        shape = hf.AutoConfig.from_pretrained(init, trust_remote_code=trust_remote_code)
     except (OSError, ValueError) as error:
         raise ValueError(f"init: {init} is no model's configuration ({str(error).splitlines()[0]})") from None
-    if found.vocab_size < len(tokenizer):
-        raise ValueError(f"init: {init} has a vocabulary of {found.vocab_size}, the tokenizer {len(tokenizer)} ids")
-    return found
+    check_vocabulary(tokenizer, shape, f"init: {init}")
+    return shape
 
 
 def find_finished(config: TrainConfig, out: str | Path, *, elsewhere: bool = False) -> Run | None:
@@ -223,7 +274,7 @@ def _asked(config: TrainConfig) -> dict[str, Any]:
         },
         "lora": None if config.lora is None else asdict(config.lora),
         "settings": config.settings.record(),
-        "processes": int(os.environ.get("WORLD_SIZE", "1")),  # a step takes a batch of each
+        "processes": _processes(),  # a step takes a batch of each
     }
 
 

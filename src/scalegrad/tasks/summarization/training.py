@@ -30,6 +30,8 @@ from scalegrad.tasks.training import Fitted, fit
 
 Encoded = list[dict[str, torch.Tensor]]
 
+FILES = ("evaluation.json",)  # what this task saves in a run's folder, beside what every run has
+
 
 @dataclass(frozen=True)
 class Task:
@@ -76,7 +78,8 @@ def train(
     fitted = []
     for objective in chosen:
         about = {**data.about, "objective": str(objective), "prompt": task.prompt, "source_seen": task.source_seen}
-        run = Run.create(out / folder_name(objective), about, overwrite=overwrite, places=_places())
+        folder = out / folder_name(objective)
+        run = Run.create(folder, about, overwrite=overwrite, places=_places(), files=FILES)
         fitted.append(writer.fit(objective, run, callbacks(str(objective))))
     return fitted
 
@@ -136,7 +139,8 @@ def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequ
     settings = task.recipe.selector
     if settings is None:
         raise ValueError("recipe: it has no settings for stage 1")
-    run = Run.create(out / "selector", {**data.about, "stage": "selector"}, overwrite=overwrite, places=_places())
+    about = {**data.about, "stage": "selector"}
+    run = Run.create(out / "selector", about, overwrite=overwrite, places=_places(), files=FILES)
     if not run.finished:
         torch.manual_seed(settings.seed)
         tokenizer, bert = load_bert_tokenizer(task.model), load_bert(task.model)

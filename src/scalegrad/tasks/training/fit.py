@@ -86,7 +86,7 @@ def fit(
     need("transformers", extra="train")
     sampler = batch_sampler or shuffled(settings.batch_size)
     epoch, world = batches_in_epoch(train, sampler, settings.seed), int(os.environ.get("WORLD_SIZE", "1"))
-    steps = settings.max_steps or math.ceil((settings.epochs or 1) * epoch / (settings.accumulation * world))
+    steps = settings.steps(epoch, world)
     arguments = _arguments(run, settings, steps)
     arguments._n_gpu = min(arguments.n_gpu, 1)  # several GPUs are for torchrun, not for threads of one process
     need("accelerate", extra="train").PartialState().wait_for_everyone()  # before anyone looks at the run's files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,6 +83,14 @@ class Settings:
             _check_json(name, path)
         if self.deepspeed is not None and find_spec("deepspeed") is None:
             raise ValueError("deepspeed: the package is not installed; pip install deepspeed, or use fsdp")
+
+    def steps(self, batches: int, processes: int = 1) -> int:
+        """Steps of a run whose epoch has so many batches.
+
+        >>> Settings(epochs=2, accumulation=4).steps(10)
+        5
+        """
+        return self.max_steps or math.ceil((self.epochs or 1) * batches / (self.accumulation * processes))
 
     def steps_to_evaluate(self, max_steps: int) -> int:
         """Steps between two evaluations."""

@@ -1,0 +1,124 @@
+"""`--overwrite` leaves nothing of the old run behind, whatever the task wrote."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.tasks.open_ended.conftest import saved, text_file, tiny
+
+from scalegrad.decoding import load
+from scalegrad.integrations.objective import Objective
+from scalegrad.runs import Run
+from scalegrad.tasks import training
+from scalegrad.tasks.captioning import experiment as captioning
+from scalegrad.tasks.captioning.training import SCENES
+from scalegrad.tasks.open_ended import training as open_ended
+from scalegrad.tasks.open_ended.corpora import find_corpus
+from scalegrad.tasks.open_ended.evaluation import evaluate_run
+from scalegrad.tasks.open_ended.lengths import measure_lengths
+from scalegrad.tasks.summarization import training as summarization
+from scalegrad.tasks.summarization.recipes import Recipe
+
+__all__ = ["saved", "text_file", "tiny"]
+
+NEW = {"config.json", "environment.json", "notes.txt"}
+QUICK = training.Settings(max_steps=1, batch_size=2, trackers=())
+
+
+class Stop(Exception):
+    """Raised in place of the training."""
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    def fit(*_, **__):
+        raise Stop
+
+    for module in (open_ended, summarization):
+        monkeypatch.setattr(module, "fit", fit)
+    monkeypatch.setattr(captioning, "train_captioner", fit)
+
+
+def files_of(path):
+    return {str(item.relative_to(path)) for item in path.rglob("*") if item.is_file()}
+
+
+def old_run(path, task, declared):
+    """A finished run that wrote every file its task declares, and what every run writes; a file of the user's too."""
+    run = Run.create(path, {"task": task, "objective": "an older one"}, files=declared)
+    for name in declared:
+        run.save(name, {"of": "the old model"})
+    run.save("samples/greedy.jsonl", [{"continuation": "old"}])
+    run.log({"step": 1})
+    run.finish({})
+    run.model_path.mkdir()
+    (run.model_path / "config.json").write_text("{}")
+    (path / "notes.txt").write_text("mine")
+    return run
+
+
+def test_open_ended(saved, text_file, tmp_path, no_training):
+    config = open_ended.TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK)
+    old_run(tmp_path / "run", "open_ended", open_ended.FILES)
+    assert (tmp_path / "run" / "lengths.json").is_file()
+    with pytest.raises(Stop):
+        open_ended.train(config, tmp_path / "run", overwrite=True)
+    assert files_of(tmp_path / "run") == NEW
+
+
+def test_summarization(tmp_path, no_training):
+    from tests.tasks.summarization.test_training import made_pairs, save_gpt2, save_pairs
+
+    torch.manual_seed(0)
+    save_gpt2(tmp_path / "model")
+    data = save_pairs(tmp_path / "data", train=made_pairs(4, seed=0), validation=made_pairs(2, seed=1))
+    task = summarization.Task(
+        str(tmp_path / "model"), data, Recipe(writer=QUICK, target_tokens=12), prompt="{article} show :"
+    )
+    old_run(tmp_path / "out" / "mle", "summarization", summarization.FILES)
+    with pytest.raises(Stop):
+        summarization.train(task, ["mle"], tmp_path / "out", overwrite=True)
+    assert files_of(tmp_path / "out" / "mle") == NEW
+
+
+def test_captioning(tmp_path, no_training):
+    example = captioning.Example("a", torch.zeros(2, 4), "a dog .")
+    splits = captioning.Splits([example], [example], [example], "", {"name": "made"})
+    recipe = replace(SCENES, epochs=1, more_than=0)
+    old_run(tmp_path / "run", "captioning", captioning.FILES)
+    with pytest.raises(Stop):
+        captioning.run_objective(Objective("mle"), splits, recipe, tmp_path / "run", overwrite=True)
+    assert files_of(tmp_path / "run") == NEW
+
+
+@pytest.mark.parametrize("before", ["open_ended", "summarization", "captioning"])
+def test_another_tasks_run(before, saved, text_file, tmp_path, no_training):
+    """The old run itself says what it wrote: the new task need not know."""
+    declared = {"open_ended": open_ended, "summarization": summarization, "captioning": captioning}[before].FILES
+    old_run(tmp_path / "run", before, declared)
+    with pytest.raises(Stop):
+        open_ended.train(
+            open_ended.TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK),
+            tmp_path / "run",
+            overwrite=True,
+        )
+    assert files_of(tmp_path / "run") == NEW
+
+
+def test_figures_by_length_are_those_of_the_new_model(saved, text_file, tmp_path):
+    """A real run, scored and measured at two lengths, then trained anew: nothing of the old model is left to trust."""
+    config = open_ended.TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK)
+    run = open_ended.train(config, tmp_path / "run").run
+    model, tokenizer = load(str(run.model_path), "cpu")
+    corpus = find_corpus(str(text_file))
+    evaluate_run(run, model, tokenizer, corpus, chunks=1, prefixes=2, new_tokens=20)
+    measure_lengths(run, model, tokenizer, corpus, (10, 20), prefixes=2)
+    written = {name for name in files_of(run.path) if "/" not in name}
+    assert written <= {"config.json", "environment.json", "metrics.jsonl", "done.json", *open_ended.FILES}
+    again = open_ended.train(replace(config, objective=Objective("mle")), tmp_path / "run", overwrite=True).run
+    assert json.loads((again.path / "config.json").read_text())["objective"] == "mle"
+    assert not {"lengths.json", "evaluation.json"} & files_of(again.path)
+    assert not list((again.path / "samples").iterdir())
