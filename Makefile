@@ -34,7 +34,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
 bench: $(READY)
-	$(BIN)/python -m scalegrad.bench cpu
+	$(BIN)/python -m benchmarks cpu
 
 clean:
 	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache dist build

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from scalegrad.bench.ceilings import Ceilings
+from benchmarks.ceilings import Ceilings
 
 PLAIN = ("CE torch eager", "CE torch compiled", "CE Liger")
 OURS = ("CE scalegrad", "SG scalegrad")

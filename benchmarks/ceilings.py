@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from scalegrad.bench.clock import Clock, Contender
+from benchmarks.clock import Clock, Contender
 
 
 @dataclass(frozen=True)

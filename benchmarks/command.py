@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import typer
 
-from scalegrad.bench import BENCHMARKS
-from scalegrad.bench.__main__ import run
+from benchmarks import BENCHMARKS
+from benchmarks.__main__ import run
 
 app = typer.Typer(
     help="Speed and memory on this machine, beside what others offer.\n\nExample: scalegrad bench gpu --quick",

@@ -1,4 +1,4 @@
-"""The losses on a CPU beside plain cross-entropy and the dense formulation: `python -m scalegrad.bench cpu`."""
+"""The losses on a CPU beside plain cross-entropy and the dense formulation: `python -m benchmarks cpu`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.cases import Case
+from benchmarks.ceilings import measure_ceilings
+from benchmarks.clock import CpuClock
+from benchmarks.losses import Settings, measure_case
+from benchmarks.options import at_least
+from benchmarks.record import Result, about, finish, lines, print_table, say_progress
 from scalegrad._counts import counted
-from scalegrad.bench.cases import Case
-from scalegrad.bench.ceilings import measure_ceilings
-from scalegrad.bench.clock import CpuClock
-from scalegrad.bench.losses import Settings, measure_case
-from scalegrad.bench.options import at_least
-from scalegrad.bench.record import Result, about, finish, lines, print_table, say_progress
 
 VOCAB = 50_257
 SHAPES = ((1, 300), (4, 512))
@@ -25,7 +25,7 @@ LOSSES = ("CE torch eager", "SG scalegrad", "UL scalegrad", "SG dense")
 def main(argv: list[str]) -> None:
     """Print the tables and store them."""
     parser = argparse.ArgumentParser(
-        prog="python -m scalegrad.bench cpu", description=__doc__, epilog="example: python -m scalegrad.bench cpu"
+        prog="python -m benchmarks cpu", description=__doc__, epilog="example: python -m benchmarks cpu"
     )
     parser.add_argument("--rounds", type=at_least(1), default=7, help="how often each is timed (default 7)")
     parser.add_argument("--vocab", type=at_least(2), default=VOCAB, help="tokens in the vocabulary")

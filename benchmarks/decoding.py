@@ -1,6 +1,6 @@
 """Decoding with a cache that has room for the whole text beside the library's own, which copies it at every step.
 
-`python -m scalegrad.bench decoding`: a GPT-2-shaped model of random weights in float32, as `scalegrad evaluate` decodes
+`python -m benchmarks decoding`: a GPT-2-shaped model of random weights in float32, as `scalegrad evaluate` decodes
 the paper's prefixes of 50 tokens; on a GPU where there is one. The two take turns, and must write the same texts.
 """
 
@@ -15,14 +15,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks.cases import Case, make_batch
+from benchmarks.clock import Clock, Contender
+from benchmarks.model_runs import add_options, run_cases, wall_clock
+from benchmarks.options import at_least
+from benchmarks.record import Line, figure, lines
+from benchmarks.runner import Measurement, Row, WrongResult, compare
+from benchmarks.step import gpt2_shaped
 from scalegrad._counts import counted
-from scalegrad.bench.cases import Case, make_batch
-from scalegrad.bench.clock import Clock, Contender
-from scalegrad.bench.model_runs import add_options, run_cases, wall_clock
-from scalegrad.bench.options import at_least
-from scalegrad.bench.record import Line, figure, lines
-from scalegrad.bench.runner import Measurement, Row, WrongResult, compare
-from scalegrad.bench.step import gpt2_shaped
 from scalegrad.decoding import generation_arguments, parse
 
 PROMPT = 50
@@ -101,9 +101,9 @@ def main(argv: list[str]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m scalegrad.bench decoding",
+        prog="python -m benchmarks decoding",
         description=__doc__,
-        epilog="example: python -m scalegrad.bench decoding --strategy greedy --rows 64 --new 200",
+        epilog="example: python -m benchmarks decoding --strategy greedy --rows 64 --new 200",
     )
     parser.add_argument("--strategy", help="this one alone, such as beam=5 (default: greedy and beam search)")
     parser.add_argument("--rows", type=at_least(1), default=32, help="texts at once, with --strategy (default 32)")

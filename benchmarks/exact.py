@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from scalegrad.bench.cases import Batch
-from scalegrad.bench.runner import WrongResult
+from benchmarks.cases import Batch
+from benchmarks.runner import WrongResult
 
 GAMMA, ALPHA = 0.2, 1.0
 OBJECTIVES = ("CE", "SG", "UL")

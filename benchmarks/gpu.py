@@ -1,4 +1,4 @@
-"""The losses on a GPU beside every plain cross-entropy people use: `python -m scalegrad.bench gpu`."""
+"""The losses on a GPU beside every plain cross-entropy people use: `python -m benchmarks gpu`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.cases import Case, full_cases, tiny_cases
+from benchmarks.ceilings import Ceilings, measure_ceilings
+from benchmarks.clock import Clock, CpuClock, CudaClock
+from benchmarks.losses import IMPLS, Settings, measure_case
+from benchmarks.options import at_least
+from benchmarks.record import Line, about, default_path, figure, lines, print_table, save, say_progress
+from benchmarks.requirements import Verdict, print_verdicts, verdicts
+from benchmarks.runner import Row, Skipped, reason
+from benchmarks.step import NAMES, measure_step
 from scalegrad._counts import counted
-from scalegrad.bench.cases import Case, full_cases, tiny_cases
-from scalegrad.bench.ceilings import Ceilings, measure_ceilings
-from scalegrad.bench.clock import Clock, CpuClock, CudaClock
-from scalegrad.bench.losses import IMPLS, Settings, measure_case
-from scalegrad.bench.options import at_least
-from scalegrad.bench.record import Line, about, default_path, figure, lines, print_table, save, say_progress
-from scalegrad.bench.requirements import Verdict, print_verdicts, verdicts
-from scalegrad.bench.runner import Row, Skipped, reason
-from scalegrad.bench.step import NAMES, measure_step
 
 GROUPS = ("logits", "linear", "ul", "packed", "step", "long", "sweep")
 
@@ -76,9 +76,9 @@ def main(argv: list[str]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m scalegrad.bench gpu",
+        prog="python -m benchmarks gpu",
         description=__doc__,
-        epilog="example: python -m scalegrad.bench gpu --only logits linear",
+        epilog="example: python -m benchmarks gpu --only logits linear",
     )
     groups = f"measure these groups of cases alone: {', '.join(GROUPS)}"
     parser.add_argument("--only", nargs="+", choices=GROUPS, metavar="GROUP", help=groups)

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks import peers
+from benchmarks.cases import Batch, Case, make_batch
+from benchmarks.ceilings import Ceilings
+from benchmarks.clock import Clock, Contender
+from benchmarks.exact import ALPHA, GAMMA, Outcome, bounds, errors, exact_answers, judge, peer_bounds, worst
+from benchmarks.runner import Row, compare
 from scalegrad import functional as SF
-from scalegrad.bench import peers
-from scalegrad.bench.cases import Batch, Case, make_batch
-from scalegrad.bench.ceilings import Ceilings
-from scalegrad.bench.clock import Clock, Contender
-from scalegrad.bench.exact import ALPHA, GAMMA, Outcome, bounds, errors, exact_answers, judge, peer_bounds, worst
-from scalegrad.bench.runner import Row, compare
 
 IMPLS = {"triton": ("triton", "triton"), "torch": ("sparse", "chunked")}  # of logits and of hidden states
 

@@ -1,4 +1,4 @@
-"""Rep/l and Rep-n beside loops in plain Python: `python -m scalegrad.bench metrics`."""
+"""Rep/l and Rep-n beside loops in plain Python: `python -m benchmarks metrics`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.clock import Contender, CpuClock
+from benchmarks.options import at_least
+from benchmarks.record import Result, about, finish, lines, print_table
+from benchmarks.runner import WrongResult, compare
 from scalegrad._counts import counted
-from scalegrad.bench.clock import Contender, CpuClock
-from scalegrad.bench.options import at_least
-from scalegrad.bench.record import Result, about, finish, lines, print_table
-from scalegrad.bench.runner import WrongResult, compare
 from scalegrad.metrics import next_token, repetition_per_text
 
 Ids = NDArray[np.int64]
@@ -129,9 +129,9 @@ def _title(loop: Callable[..., object]) -> str:
 def main(argv: list[str]) -> None:
     """Print the tables and store them."""
     parser = argparse.ArgumentParser(
-        prog="python -m scalegrad.bench metrics",
+        prog="python -m benchmarks metrics",
         description=__doc__,
-        epilog="example: python -m scalegrad.bench metrics --scale 0.1",
+        epilog="example: python -m benchmarks metrics --scale 0.1",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="less than 1 for a quicker look (default: 1)")
     parser.add_argument("--rounds", type=at_least(1), default=7, help="how often each is timed (default 7)")

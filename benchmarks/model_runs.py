@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
-from scalegrad.bench.clock import Clock, CpuClock, SteppingClock
-from scalegrad.bench.options import at_least
-from scalegrad.bench.record import Line, about, default_path, finish, print_table, save, say_progress
-from scalegrad.bench.runner import Row
+from benchmarks.clock import Clock, CpuClock, SteppingClock
+from benchmarks.options import at_least
+from benchmarks.record import Line, about, default_path, finish, print_table, save, say_progress
+from benchmarks.runner import Row
 
 VOCAB, WIDTH = 50_257, 768
 # Measures a case: its rows to be printed, and the same as stored.

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from scalegrad.bench.cases import Batch
-from scalegrad.bench.exact import GAMMA
-from scalegrad.bench.runner import Unavailable
+from benchmarks.cases import Batch
+from benchmarks.exact import GAMMA
+from benchmarks.runner import Unavailable
 
 Loss = Callable[..., Tensor]
 

@@ -1,4 +1,4 @@
-"""Time and memory over vocabulary and sequence length, from a stored GPU run: `python -m scalegrad.bench plot CSV`."""
+"""Time and memory over vocabulary and sequence length, from a stored GPU run: `python -m benchmarks plot CSV`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.record import read
 from scalegrad._extras import need
-from scalegrad.bench.record import read
 
 # One colour for each implementation, in every picture; ours are the strong ones.
 COLOURS = {
@@ -95,11 +95,11 @@ PICTURES = {
 def main(argv: list[str]) -> None:
     """Write the pictures beside the CSV."""
     parser = argparse.ArgumentParser(
-        prog="python -m scalegrad.bench plot",
+        prog="python -m benchmarks plot",
         description=__doc__,
-        epilog="example: python -m scalegrad.bench plot benchmarks/gpu-nvidia-h200.csv",
+        epilog="example: python -m benchmarks plot benchmarks/gpu-nvidia-h200.csv",
     )
-    parser.add_argument("csv", type=Path, help="what `python -m scalegrad.bench gpu` stored")
+    parser.add_argument("csv", type=Path, help="what `python -m benchmarks gpu` stored")
     parser.add_argument("--out", type=Path, help="folder for the pictures (default: that of the CSV)")
     parser.add_argument("--json", action="store_true", help="print the names of the pictures as JSON")
     args = parser.parse_args(argv)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from scalegrad.bench.runner import Measurement, Row, Skipped
+from benchmarks.runner import Measurement, Row, Skipped
 from scalegrad.runs import hardware, versions, write_text
 
 Result = tuple[Mapping[str, object], Sequence[Row]]  # the columns that name a case, and its rows

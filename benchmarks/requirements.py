@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scalegrad.bench.cases import Case
-from scalegrad.bench.peers import FILTERED
-from scalegrad.bench.runner import Measurement, Row, ratio
+from benchmarks.cases import Case
+from benchmarks.peers import FILTERED
+from benchmarks.runner import Measurement, Row, ratio
 
 Results = Sequence[tuple[Case, Sequence[Row]]]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from scalegrad.bench.clock import Clock, Contender
+from benchmarks.clock import Clock, Contender
 
 
 @dataclass(frozen=True)

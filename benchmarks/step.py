@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from benchmarks.cases import Batch, Case, make_batch
+from benchmarks.clock import Clock, Contender
+from benchmarks.exact import Outcome, exact_answers, judge
+from benchmarks.losses import Settings, our_losses
+from benchmarks.runner import Row, Skipped, compare
 from scalegrad._extras import need
-from scalegrad.bench.cases import Batch, Case, make_batch
-from scalegrad.bench.clock import Clock, Contender
-from scalegrad.bench.exact import Outcome, exact_answers, judge
-from scalegrad.bench.losses import Settings, our_losses
-from scalegrad.bench.runner import Row, Skipped, compare
 
 LOSS_TOLERANCE = 0.005  # relative; gradients of the same losses are checked in the cases without a model
 NAMES = ("CE framework", "CE scalegrad", "SG scalegrad")

@@ -1,6 +1,6 @@
 """Training steps of a GPT-2-shaped model with the framework's own loss and with ours attached to the model.
 
-`python -m scalegrad.bench throughput`: forward, backward, clipping and AdamW as Hugging Face's Trainer does them, on a
+`python -m benchmarks throughput`: forward, backward, clipping and AdamW as Hugging Face's Trainer does them, on a
 GPU in bf16 where there is one, else on the CPU in float32. The contenders take turns on the same weights.
 """
 
@@ -17,17 +17,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks.cases import Batch, Case, make_batch
+from benchmarks.clock import Clock, Contender
+from benchmarks.exact import ALPHA, GAMMA, Outcome, exact_answers, judge
+from benchmarks.model_runs import add_options, run_cases, wall_clock
+from benchmarks.options import at_least
+from benchmarks.record import Line, figure, lines
+from benchmarks.runner import Measurement, Row, compare
+from benchmarks.step import LOSS_TOLERANCE, gpt2_shaped
 from scalegrad._counts import counted
-from scalegrad.bench.cases import Batch, Case, make_batch
-from scalegrad.bench.clock import Clock, Contender
-from scalegrad.bench.exact import ALPHA, GAMMA, Outcome, exact_answers, judge
-from scalegrad.bench.model_runs import add_options, run_cases, wall_clock
-from scalegrad.bench.options import at_least
-from scalegrad.bench.record import Line, figure, lines
-from scalegrad.bench.runner import Measurement, Row, compare
-from scalegrad.bench.step import LOSS_TOLERANCE, gpt2_shaped
 from scalegrad.integrations import hf
-from scalegrad.integrations.objective import Objective
+from scalegrad.objectives.objective import Objective
 
 STEPS = 300
 OBJECTIVES = {
@@ -140,9 +140,9 @@ def _print_verdicts(stored: list[Line]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m scalegrad.bench throughput",
+        prog="python -m benchmarks throughput",
         description=__doc__,
-        epilog="example: python -m scalegrad.bench throughput --batch 1 32",
+        epilog="example: python -m benchmarks throughput --batch 1 32",
     )
     parser.add_argument("--rounds", type=at_least(1), default=30, help="steps of each contender (default 30)")
     parser.add_argument("--batch", type=at_least(1), nargs="+", help="sequences a step (default: 1, on a GPU also 32)")

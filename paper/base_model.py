@@ -1,4 +1,4 @@
-"""How base models are made: `python -m scalegrad.lab.base_model --wikipedia enwik8.gz --books books.txt.xz`.
+"""How base models are made: `python -m paper.base_model --wikipedia enwik8.gz --books books.txt.xz`.
 
 GPT-2-shaped models, trained on Wikipedia prose and public-domain books with WikiText's spacing; WikiText itself is left
 out, so that fine-tuning on it has something to teach. The recipe "base" made the model that ships, with an 8,192-token
@@ -23,10 +23,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from paper.prose import as_wikitext, book_prose, wikipedia_prose
+from paper.saved_model import save_whole
 from scalegrad._extras import need
 from scalegrad.data import encode_corpus, gpt2_tokenizer, read_texts, wikitext2, wikitext103
-from scalegrad.data.prose import as_wikitext, book_prose, wikipedia_prose
-from scalegrad.lab.saved_model import save_whole
 from scalegrad.runs import environment, replacing
 
 END = "<|endoftext|>"

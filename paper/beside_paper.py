@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from scalegrad.report.comparison import Comparison, Plot, System
-from scalegrad.report.comparison.colours import PALETTE
-from scalegrad.report.comparison.columns import column, written
-from scalegrad.report.comparison.evaluations import read_objective
-from scalegrad.report.figure import new_figure, style_axes
-from scalegrad.report.paper import TABLES
+from paper.printed import TABLES
+from scalegrad.results.comparison import Comparison, Plot, System
+from scalegrad.results.comparison.colours import PALETTE
+from scalegrad.results.comparison.columns import column, written
+from scalegrad.results.comparison.evaluations import read_objective
+from scalegrad.results.figure import new_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

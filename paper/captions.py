@@ -9,8 +9,18 @@ from typing import Any
 
 import torch
 
-from scalegrad.integrations.objective import Objective
-from scalegrad.lab.captioning import (
+from paper.beside_paper import beside_paper, order_sentence
+from paper.outcome import NotGiven, Outcome, Setup, Shown
+from paper.printed import SETTINGS
+from scalegrad.objectives.objective import Objective
+from scalegrad.results.comparison import Comparison, Plot
+from scalegrad.results.comparison.columns import column, written
+from scalegrad.results.comparison.plots import repetition_bars
+from scalegrad.runs import Run
+from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, Splits, file_splits, scene_splits
+from scalegrad.tasks.captioning.features import open_features
+from scalegrad.tasks.captioning.report import BLOCKED, PLAIN, CaptionRun, compare_captions, compare_stochastic
+from scalegrad.tasks.captioning.runs import (
     SCALES,
     caption_experiment,
     read_run,
@@ -19,16 +29,6 @@ from scalegrad.lab.captioning import (
     scene_picture,
     trainings_at_a_time,
 )
-from scalegrad.lab.reproduction.outcome import NotGiven, Outcome, Setup, Shown
-from scalegrad.report.beside_paper import beside_paper, order_sentence
-from scalegrad.report.captioning import BLOCKED, PLAIN, CaptionRun, compare_captions, compare_stochastic
-from scalegrad.report.comparison import Comparison, Plot
-from scalegrad.report.comparison.columns import column, written
-from scalegrad.report.comparison.plots import repetition_bars
-from scalegrad.report.paper import SETTINGS
-from scalegrad.runs import Run
-from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, Splits, file_splits, scene_splits
-from scalegrad.tasks.captioning.features import open_features
 from scalegrad.tasks.captioning.training import PAPER, SCENES
 
 GENOME = "visual-genome"

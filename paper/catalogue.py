@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from paper import directed, examples, human_study, illustrations, open_ended, open_ended_decoding
+from paper.open_ended_scale import trained
+from paper.outcome import Experiment, Setup
+from paper.pages import Reproduction, read_all, write_folder, write_page
 from scalegrad.lab.jobs import Job, merged
-from scalegrad.lab.reproduction import directed, examples, human_study, illustrations, open_ended, open_ended_decoding
-from scalegrad.lab.reproduction.open_ended_scale import trained
-from scalegrad.lab.reproduction.outcome import Experiment, Setup
-from scalegrad.report.reproduction import Reproduction, read_all, write_folder, write_page
 from scalegrad.runs import check_writable_folder, environment
 
 ALL = "all"

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from scalegrad._extras import MissingExtra, need
-from scalegrad.cli.progress import bars, quiet_transformers
 from scalegrad.runs.atomic import plain
+from scalegrad.runs.terminal import bars, quiet_transformers
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Experiments by name (see --list), or all.")]
 ListThem = Annotated[
@@ -76,9 +76,9 @@ def command(
     if not names:
         raise ValueError("name an experiment (scalegrad reproduce --list shows them), or all")
     quiet_transformers()
-    from scalegrad.lab.reproduction import NotGiven, Setup
-    from scalegrad.lab.reproduction.catalogue import find, reproduce, train
-    from scalegrad.report.reproduction.terminal import print_reproduction
+    from paper import NotGiven, Setup
+    from paper.catalogue import find, reproduce, train
+    from paper.pages.terminal import print_reproduction
 
     chosen = find(names)
     folder = out or Path("reproduction") / scale
@@ -114,7 +114,7 @@ def command(
 
 def _data(given: list[str], **named: Path | None) -> dict[str, str]:
     """Corpora by name: --data NAME=PATH, and those with an option of their own."""
-    from scalegrad.lab.reproduction.catalogue import DATA
+    from paper.catalogue import DATA
 
     found = {name: str(path) for name, path in named.items() if path is not None}
     for text in given:
@@ -130,8 +130,8 @@ def _devices(text: str | None) -> list[str] | None:
 
 
 def _print_list(as_json: bool) -> None:
-    from scalegrad.lab.reproduction.catalogue import DATA, EXPERIMENTS, TAKES, TIMES
-    from scalegrad.report.reproduction import where
+    from paper.catalogue import DATA, EXPERIMENTS, TAKES, TIMES
+    from paper.pages import where
 
     if as_json:
         told = [

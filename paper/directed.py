@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scalegrad.lab.reproduction.captions import captioning, captioning_decoding, captioning_degeneration
-from scalegrad.lab.reproduction.outcome import Experiment
-from scalegrad.lab.reproduction.summaries import summarization, summarization_decoding
+from paper.captions import captioning, captioning_decoding, captioning_degeneration
+from paper.outcome import Experiment
+from paper.summaries import summarization, summarization_decoding
 
 EXPERIMENTS = (
     Experiment(  # tables 14 and 15: its data and settings; 23 to 26: summaries

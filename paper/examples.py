@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paper.beside_paper import IN_PAPER
+from paper.open_ended_scale import GRID, MAIN, Scale, scale_of, trained
+from paper.outcome import Experiment, NotGiven, Outcome, Setup
+from paper.pages import Shown
+from paper.printed_texts import PRINTED, Printed
 from scalegrad.data import gpt2_tokenizer, imdb_reviews
 from scalegrad.decoding import complete, prefixes_of, start_ids
-from scalegrad.integrations.objective import Objective
 from scalegrad.lab.jobs import Job, Progress
-from scalegrad.lab.reproduction.open_ended_scale import GRID, MAIN, Scale, scale_of, trained
-from scalegrad.lab.reproduction.outcome import Experiment, NotGiven, Outcome, Setup
-from scalegrad.report.beside_paper import IN_PAPER
-from scalegrad.report.comparison import Comparison, Sample, System
-from scalegrad.report.comparison.columns import written
-from scalegrad.report.comparison.evaluations import HUMAN, read_objective
-from scalegrad.report.comparison.load import place
-from scalegrad.report.printed_texts import PRINTED, Printed
-from scalegrad.report.reproduction import Shown
+from scalegrad.objectives.objective import Objective
+from scalegrad.results.comparison import Comparison, Sample, System
+from scalegrad.results.comparison.columns import written
+from scalegrad.results.comparison.evaluations import HUMAN, read_objective
+from scalegrad.results.comparison.load import place
 from scalegrad.runs import Run, samples_name
 from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.evaluation import text_figures

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from scalegrad.nn import ScaleGradLoss, UnlikelihoodLoss
-from scalegrad.report.figure import (
+from scalegrad.results.figure import (
     BLUE,
     GREEN,
     GREY,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from paper.printed import TABLES
 from scalegrad.data import completion_blocks, encode_corpus, gpt2_tokenizer, language_modelling_chunks, wikitext103
 from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
-from scalegrad.report.paper import TABLES
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,14 +9,14 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from paper.beside_paper import paper_systems
+from paper.open_ended import main_jobs, main_runs
+from paper.open_ended_scale import MAIN
+from paper.outcome import Experiment, Outcome, Setup
+from paper.pages import Shown
 from scalegrad._extras import need
-from scalegrad.lab.reproduction.open_ended import main_jobs, main_runs
-from scalegrad.lab.reproduction.open_ended_scale import MAIN
-from scalegrad.lab.reproduction.outcome import Experiment, Outcome, Setup
-from scalegrad.report.beside_paper import paper_systems
-from scalegrad.report.comparison import Comparison, System
-from scalegrad.report.comparison.page import readable
-from scalegrad.report.reproduction import Shown
+from scalegrad.results.comparison import Comparison, System
+from scalegrad.results.comparison.page import readable
 from scalegrad.runs import Run, samples_name
 from scalegrad.study import Completions, Study, draw_study, load_study, usable_prefixes, write_study
 

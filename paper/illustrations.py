@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from paper.gradients import GradientCurves, draw_gradients, gradient_curves, unlikelihood_sentences
+from paper.novel_set import NovelSet, draw_novel_set, novel_set, novel_set_of_ids, shown, split_words
+from paper.outcome import Experiment, Outcome, Setup
+from paper.pages import Shown
 from scalegrad.data import gpt2_tokenizer
-from scalegrad.lab.reproduction.outcome import Experiment, Outcome, Setup
-from scalegrad.report.comparison import Comparison, Plot, System
-from scalegrad.report.gradients import GradientCurves, draw_gradients, gradient_curves, unlikelihood_sentences
-from scalegrad.report.novel_set import NovelSet, draw_novel_set, novel_set, novel_set_of_ids, shown, split_words
-from scalegrad.report.reproduction import Shown
+from scalegrad.results.comparison import Comparison, Plot, System
 
 GAMMA, ALPHA = 0.2, 1.0  # of the paper's main models
 SENTENCE = "people who are interested in text"  # the paper prints its first words

@@ -7,7 +7,7 @@ from typing import Any
 
 from scalegrad.data import completion_blocks, encode_corpus
 from scalegrad.decoding import generate, start_ids
-from scalegrad.decoding.memory import batch_estimate, in_batches
+from scalegrad.models.memory import batch_estimate, in_batches
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended.corpora import Corpus
 from scalegrad.tasks.open_ended.evaluation import PREFIX_TOKENS, cut_corpus, spread, text_figures

@@ -12,7 +12,7 @@ import torch
 
 from scalegrad._counts import counted
 from scalegrad._extras import need
-from scalegrad.report.figure import BLUE, GREY, INK, VERMILLION, new_figure
+from scalegrad.results.figure import BLUE, GREY, INK, VERMILLION, new_figure
 from scalegrad.sets import History, Seen
 
 if TYPE_CHECKING:

@@ -8,10 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from scalegrad.lab import trade_off
-from scalegrad.lab.jobs import Job, Scoring
-from scalegrad.lab.reproduction.open_ended_findings import along_gamma, in_order
-from scalegrad.lab.reproduction.open_ended_scale import (
+from paper.open_ended_findings import along_gamma, in_order
+from paper.open_ended_scale import (
     GRID,
     MAIN,
     TEST,
@@ -22,11 +20,13 @@ from scalegrad.lab.reproduction.open_ended_scale import (
     scale_of,
     trained,
 )
-from scalegrad.lab.reproduction.outcome import Experiment, NotGiven, Outcome, Setup, Shown
-from scalegrad.report.comparison import Comparison, System, compare_runs
-from scalegrad.report.comparison.evaluations import HUMAN_TEXTS, objective_label, read_objective
-from scalegrad.report.comparison.sensitivity import sensitivity_plots
-from scalegrad.report.comparison.trade_off import trade_off as trade_off_plot
+from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
+from scalegrad.lab import trade_off
+from scalegrad.lab.jobs import Job, Scoring
+from scalegrad.results.comparison import Comparison, System, compare_runs
+from scalegrad.results.comparison.evaluations import HUMAN_TEXTS, objective_label, read_objective
+from scalegrad.results.comparison.sensitivity import sensitivity_plots
+from scalegrad.results.comparison.trade_off import trade_off as trade_off_plot
 from scalegrad.runs import Run, samples_name
 from scalegrad.tasks.open_ended.corpora import find_corpus
 

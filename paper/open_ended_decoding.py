@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from paper.lengths import measure_lengths
+from paper.open_ended import made_of, scored, scoring_of
+from paper.open_ended_scale import MAIN, TEST, Scale, scale_of, trained
+from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from scalegrad.lab.jobs import Job, Progress, Scoring
-from scalegrad.lab.reproduction.open_ended import made_of, scored, scoring_of
-from scalegrad.lab.reproduction.open_ended_scale import MAIN, TEST, Scale, scale_of, trained
-from scalegrad.lab.reproduction.outcome import Experiment, NotGiven, Outcome, Setup, Shown
-from scalegrad.report.comparison import Comparison, Plot, System, human_row, merge_seeds, paper_rows
-from scalegrad.report.comparison.colours import PALETTE
-from scalegrad.report.comparison.columns import written
-from scalegrad.report.comparison.evaluations import objective_label, read_objective
-from scalegrad.report.comparison.picture import SIZE, grid, legend
-from scalegrad.report.figure import new_figure, style_axes
+from scalegrad.results.comparison import Comparison, Plot, System, human_row, merge_seeds, paper_rows
+from scalegrad.results.comparison.colours import PALETTE
+from scalegrad.results.comparison.columns import written
+from scalegrad.results.comparison.evaluations import objective_label, read_objective
+from scalegrad.results.comparison.picture import SIZE, grid, legend
+from scalegrad.results.figure import new_figure, style_axes
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended.corpora import find_corpus
-from scalegrad.tasks.open_ended.lengths import measure_lengths
 
 _CORPUS = "wikitext-103 test"
 _TEXTS = ("rep_1", "rep_2", "rep_3", "uniq_w")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from scalegrad.lab.trade_off import curves_of
-from scalegrad.report.comparison import Comparison
-from scalegrad.report.comparison.columns import column, written
-from scalegrad.report.comparison.evaluations import objective_label
+from scalegrad.results.comparison import Comparison
+from scalegrad.results.comparison.columns import column, written
+from scalegrad.results.comparison.evaluations import objective_label
 
 
 def in_order(comparison: Comparison, objectives: Sequence[str]) -> str:

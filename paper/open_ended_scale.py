@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scalegrad.decoding.memory import gpu_shares
-from scalegrad.integrations.objective import Objective
-from scalegrad.lab import base_model, recipes
+from paper import base_model
+from paper.outcome import Setup
+from paper.saved_model import unpack
 from scalegrad.lab.demo import LEARNING_RATES
 from scalegrad.lab.jobs import Job, Measured, free_memory, gpus, is_done, run_jobs, visible_gpus
-from scalegrad.lab.reproduction.outcome import Setup
-from scalegrad.lab.saved_model import unpack
 from scalegrad.models import base
+from scalegrad.models.memory import gpu_shares
+from scalegrad.objectives.objective import Objective
 from scalegrad.runs import Run, only_here, write_json
+from scalegrad.tasks.open_ended import recipes
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
-from scalegrad.tasks.training import Settings
+from scalegrad.training import Settings
 
 MAIN = ("mle", "ul=1.0", "sg=0.2")  # of the paper's main table
 GRID = ("ul=0.5", "ul=1.5", "sg=0.5", "sg=0.8")  # with these of its validation table
@@ -201,7 +202,7 @@ def _make_model(setup: Setup, model: str) -> None:
     there = all(any((work / f"{name}{end}").exists() for end in (".npy", ".npy.xz", ".txt.xz")) for name in named)
     if not there and None in named.values():
         raise ValueError(
-            f"{folder} is not there: make it (python -m scalegrad.lab.base_model --recipe small --out {folder} "
+            f"{folder} is not there: make it (python -m paper.base_model --recipe small --out {folder} "
             "--wikipedia FILE --books FILE), or name a model (--model)"
         )
     setup.out.mkdir(parents=True, exist_ok=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paper.pages import Shown
 from scalegrad.lab.jobs import Job
-from scalegrad.report.comparison import Plot
-from scalegrad.report.reproduction import Shown
+from scalegrad.results.comparison import Plot
 
 __all__ = ["SCALES", "Experiment", "NotGiven", "Outcome", "Setup", "Shown"]
 

@@ -11,8 +11,8 @@ import argparse
 import tarfile
 from pathlib import Path
 
-from scalegrad.lab.reproduction.examples import SAMPLES
-from scalegrad.lab.reproduction.open_ended_scale import BASE_SMALL, MAIN, UNPACKED
+from paper.examples import SAMPLES
+from paper.open_ended_scale import BASE_SMALL, MAIN, UNPACKED
 from scalegrad.runs import replacing
 
 # Weights; a study, which has secrets; and news, which may not be passed on.

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad.report.figure import check_picture_path, save_figure
+from scalegrad.results.figure import check_picture_path, save_figure
 
 if TYPE_CHECKING:
-    from scalegrad.report.gradients import GradientCurves
-    from scalegrad.report.novel_set import NovelSet
+    from paper.gradients import GradientCurves
+    from paper.novel_set import NovelSet
 
 app = typer.Typer(
     help="The paper's explanatory figures, for your own strengths and sentences.\n\n"
@@ -42,7 +42,7 @@ def gradients(
 
     Example: scalegrad show gradients --gamma 0.2 --out gradients.png
     """
-    from scalegrad.report.gradients import draw_gradients, gradient_curves
+    from paper.gradients import draw_gradients, gradient_curves
 
     if out is not None:
         check_picture_path(out)
@@ -76,7 +76,7 @@ def novel_set(
 
     Example: scalegrad show novel-set "people who are interested in text" --out novel-set.png
     """
-    from scalegrad.report import novel_set as report
+    from paper import novel_set as report
 
     if out is not None:
         check_picture_path(out)
@@ -94,7 +94,7 @@ def novel_set(
 
 
 def _print_gradients(curves: GradientCurves, console: Console) -> None:
-    from scalegrad.report.gradients import unlikelihood_sentences
+    from paper.gradients import unlikelihood_sentences
 
     table = Table(title=f"Gradient norm |∂L/∂o| of a token, ScaleGrad γ = {curves.gamma:g}", title_justify="left")
     for name in ("p", *curves.scale_grad, "MLE T", "MLE NT"):
@@ -122,7 +122,7 @@ def _print_gradients(curves: GradientCurves, console: Console) -> None:
 
 
 def _print_novel_set(result: NovelSet, console: Console, *, ids: bool) -> None:
-    from scalegrad.report.novel_set import shown
+    from paper.novel_set import shown
 
     kind = "tokens" if ids else "words"
     limit = "" if result.window is None else f", seen = the previous {result.window}"

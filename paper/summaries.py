@@ -8,16 +8,16 @@ from typing import Any
 
 import torch
 
+from paper.beside_paper import beside_paper, difference_plot, order_sentence, paper_systems
+from paper.outcome import NotGiven, Outcome, Setup, Shown
+from paper.printed import SETTINGS
+from paper.summarization import Plan, held_results, run_plan
+from paper.summarization_scores import scores_beside
+from paper.summary_plans import PAPER_CORPORA, news_model, plans
 from scalegrad.data.pairs import Pair
-from scalegrad.integrations.objective import Objective
-from scalegrad.lab.reproduction.outcome import NotGiven, Outcome, Setup, Shown
-from scalegrad.lab.reproduction.summary_plans import PAPER_CORPORA, news_model, plans
-from scalegrad.lab.summarization import Plan, held_results, run_plan
-from scalegrad.lab.summarization_scores import scores_beside
-from scalegrad.report.beside_paper import beside_paper, difference_plot, order_sentence, paper_systems
-from scalegrad.report.comparison import Comparison, Plot, Sample, System
-from scalegrad.report.comparison.columns import column, written
-from scalegrad.report.paper import SETTINGS
+from scalegrad.objectives.objective import Objective
+from scalegrad.results.comparison import Comparison, Plot, Sample, System
+from scalegrad.results.comparison.columns import column, written
 from scalegrad.tasks.summarization.writing import BEAM
 
 Scored = dict[str, Any]

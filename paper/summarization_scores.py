@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from scalegrad._counts import are, counted
 from scalegrad.data.pairs import Pair
-from scalegrad.integrations.objective import Objective
 from scalegrad.metrics import bootstrap, moverscores, paired_bootstrap, permutation_test
 from scalegrad.metrics.significance import mean as mean_of
+from scalegrad.objectives.objective import Objective
 from scalegrad.runs.atomic import write_json
 from scalegrad.tasks.summarization.scoring import human, per_text
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import torch
 
+from paper.outcome import Setup
+from paper.printed import SETTINGS
+from paper.saved_model import unpack
+from paper.small_bert import save_small_bert
+from paper.summarization import Plan
 from scalegrad.data.embedded import scitldr
 from scalegrad.data.pairs import read_pairs, split_files
-from scalegrad.decoding.memory import gpu_shares
-from scalegrad.lab.reproduction.outcome import Setup
-from scalegrad.lab.reproduction.small_bert import save_small_bert
-from scalegrad.lab.saved_model import unpack
-from scalegrad.lab.summarization import Plan
-from scalegrad.report.paper import SETTINGS
+from scalegrad.models.memory import gpu_shares
 from scalegrad.runs.atomic import write_lines
 from scalegrad.tasks.summarization.evaluation import Evaluation
 from scalegrad.tasks.summarization.models import is_bert

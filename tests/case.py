@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
-from tests import oracles
 
 from scalegrad import functional as SF
+from tests import oracles
 
 IGNORED = -100
 

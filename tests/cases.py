@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from hypothesis import strategies as st
-from tests.case import IGNORED, Case
 
 from scalegrad.sets import Ids, NgramRepeat, Seen
+from tests.case import IGNORED, Case
 
 
 def token_sets(vocab, *, complements=True):

@@ -279,8 +279,8 @@ def test_what_is_missing_is_found(app):
 
 def test_the_page_of_the_demonstration_is_what_its_figures_give():
     """From the headline on; what stands above it says where the figures come from."""
-    from scalegrad.report.comparison import Comparison, System
-    from scalegrad.report.comparison.terminal import markdown
+    from scalegrad.results.comparison import Comparison, System
+    from scalegrad.results.comparison.terminal import markdown
 
     stored = json.loads((DOCS / "results" / "demo.json").read_text())
     rows = [System(**row) for row in stored["rows"]]

@@ -4,13 +4,13 @@ import math
 
 import pytest
 import torch
-from tests import oracles
-from tests.calls import WAYS, gradient, run
 
 from scalegrad import ScaleGradLoss
 from scalegrad import functional as SF
 from scalegrad.gamma import Constant, Cosine, Linear, RewardRepetition, Schedule
 from scalegrad.sets import Ids, NgramRepeat, Seen, TokenSet
+from tests import oracles
+from tests.calls import WAYS, gradient, run
 
 TARGETS = torch.tensor([[0, 1, 0, 3, 1], [4, -100, 4, 2, 2]])
 SEGMENTS = torch.tensor([[0, 0, 1, 1, 1], [5, 5, 5, 2, 2]])

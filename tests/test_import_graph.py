@@ -115,7 +115,7 @@ GOOD = {
     "data/__init__.py": "",
     "report/__init__.py": "from scalegrad import ScaleGradLoss, metrics, data\n",
     "study/__init__.py": "from scalegrad import report\n",
-    "cli/__init__.py": "import importlib\nimportlib.import_module('scalegrad.report')\nfrom .. import study, ops\n",
+    "cli/__init__.py": "import importlib\nimportlib.import_module('scalegrad.results')\nfrom .. import study, ops\n",
 }
 
 BAD = [

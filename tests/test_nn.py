@@ -5,13 +5,13 @@ import pickle
 
 import pytest
 import torch
-from tests.calls import OBJECTIVES, function
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss
 from scalegrad import functional as SF
 from scalegrad.gamma import Cosine, RewardRepetition
 from scalegrad.ops import sparse
 from scalegrad.sets import Ids, NgramRepeat, Seen
+from tests.calls import OBJECTIVES, function
 
 TARGETS = torch.tensor([[0, 1, 0, 3], [4, -100, 4, 2]])
 MODULES = {"scale_grad": ScaleGradLoss, "unlikelihood": UnlikelihoodLoss}

@@ -1,17 +1,17 @@
 """The paper's claims, each with a verdict computed from its own tables and from stored results.
 
-    python -m scalegrad.report.claims docs/results
+    python -m paper.claims docs/results
 
 reads claims.toml and the results in that folder and writes claims.md beside them. Of results of your own, a folder that
 `scalegrad reproduce --out` filled:
 
-    python -m scalegrad.report.claims reproduction/gpu --claims docs/results/claims.toml
+    python -m paper.claims reproduction/gpu --claims docs/results/claims.toml
 """
 
-from scalegrad.report.claims.claim import Claim, Setting, read_claims, read_settings
-from scalegrad.report.claims.page import page
-from scalegrad.report.claims.stored import Results, illustrations, read_results
-from scalegrad.report.claims.verdicts import Verdict, judge, judge_all
+from paper.claims.claim import Claim, Setting, read_claims, read_settings
+from paper.claims.page import page
+from paper.claims.stored import Results, illustrations, read_results
+from paper.claims.verdicts import Verdict, judge, judge_all
 
 __all__ = [
     "Claim",

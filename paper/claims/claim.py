@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalegrad.report.claims.criteria import Reader
-from scalegrad.report.claims.table import Absent, FigureTable
-from scalegrad.report.paper import TABLES
+from paper.claims.criteria import Reader
+from paper.claims.table import Absent, FigureTable
+from paper.printed import TABLES
 
 ROWS = {"mle": "MLE", "ul": "UL α=1.0", "sg": "SG γ=0.2", "human": "Human"}  # short names that every criterion knows
 
@@ -53,10 +53,10 @@ class Stated(NamedTuple):
 class Claim:
     """One claim: in our words, where the paper makes it, and what decides it.
 
-    `criteria` are expressions (`scalegrad.report.claims.criteria`) over the rows that `rows` names; a `*` in one stands
+    `criteria` are expressions (`paper.claims.criteria`) over the rows that `rows` names; a `*` in one stands
     for each of `columns`. `premise` are comparisons without which the claim does not hold, whatever its criteria give.
     `size` is the number that the paper states as `stated`. `table` is the paper's own table of
-    these figures (a key of `scalegrad.report.paper.TABLES`), where it prints one. `experiment` is what `scalegrad
+    these figures (a key of `paper.printed.TABLES`), where it prints one. `experiment` is what `scalegrad
     reproduce` calls it; its stored results and those of `also` decide, but for the files in `without`, which cannot
     test it. `not_tested` says why there are no results that could.
     """

@@ -12,9 +12,9 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from paper.claims.table import Absent, FigureTable
 from scalegrad._counts import counted
-from scalegrad.report.claims.table import Absent, FigureTable
-from scalegrad.report.comparison.curve import LEAST_POINTS, is_curve, where
+from scalegrad.results.comparison.curve import LEAST_POINTS, is_curve, where
 
 OPERATORS: dict[type[ast.AST], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -61,7 +61,7 @@ class Reader:
     def number(self, text: str) -> float:
         """An expression's value.
 
-        >>> from scalegrad.report.claims.table import Figures
+        >>> from paper.claims.table import Figures
         >>> table = FigureTable({"MLE": Figures({"ppl": 10.0}), "SG γ=0.2": Figures({"ppl": 11.0})})
         >>> round(Reader(table, {"mle": "MLE", "sg": "SG γ=0.2"}).number("sg.ppl / mle.ppl - 1"), 9)
         0.1
@@ -79,7 +79,7 @@ class Reader:
     def checks(self, text: str) -> list[Check]:
         """The comparisons of a criterion: one, or several in a chain.
 
-        >>> from scalegrad.report.claims.table import Figures
+        >>> from paper.claims.table import Figures
         >>> table = FigureTable({"MLE": Figures({"rep_1": 0.7}, {"rep_1": 0.03}), "SG": Figures({"rep_1": 0.6})})
         >>> [check.holds for check in Reader(table, {"mle": "MLE", "sg": "SG"}).checks("sg.rep_1 < mle.rep_1 < 0.72")]
         [True, False]

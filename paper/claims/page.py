@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scalegrad.report.claims.claim import Claim, Setting, Stated
-from scalegrad.report.claims.criteria import Check
-from scalegrad.report.claims.stored import Results
-from scalegrad.report.claims.verdicts import HOLDS, IN_PART, NOT_TESTED, WORDS, Finding, Run, Verdict, agrees
+from paper.claims.claim import Claim, Setting, Stated
+from paper.claims.criteria import Check
+from paper.claims.stored import Results
+from paper.claims.verdicts import HOLDS, IN_PART, NOT_TESTED, WORDS, Finding, Run, Verdict, agrees
 
-COMMAND = "python -m scalegrad.report.claims"
+COMMAND = "python -m paper.claims"
 HEAD = """# The paper's claims, one by one
 
 Made by `{command}` from [claims.toml]({claims}), which has each claim and the comparisons that decide

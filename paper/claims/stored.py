@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from scalegrad.report.claims.table import FigureTable, of_rows
+from paper.claims.table import FigureTable, of_rows
 
 SENTENCE = "people who are interested in text are interested in people"
 GAMMA, ALPHAS = 0.2, (0.5, 1.0, 1.5)
@@ -77,7 +77,7 @@ def illustrations() -> dict[str, Results]:
 
 
 def _gradients() -> Results:
-    from scalegrad.report.gradients import gradient_curves
+    from paper.gradients import gradient_curves
 
     rows: list[dict[str, Any]] = []
     for alpha in ALPHAS:
@@ -107,7 +107,7 @@ def _gradients() -> Results:
 
 
 def _novel_set() -> Results:
-    from scalegrad.report.novel_set import novel_set
+    from paper.novel_set import novel_set
 
     found = novel_set(SENTENCE.split())
     sizes = [step.n_novel for step in found.steps]

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalegrad.report.comparison.evaluations import read_objective
-from scalegrad.report.comparison.sensitivity import REP_L, mean_rep_l
-from scalegrad.report.paper import PaperTable
+from paper.printed import PaperTable
+from scalegrad.results.comparison.evaluations import read_objective
+from scalegrad.results.comparison.sensitivity import REP_L, mean_rep_l
 
 PAPER_SEEDS = 3  # behind the deviations that the paper prints
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scalegrad.report.claims.claim import Claim, Stated
-from scalegrad.report.claims.criteria import Check
-from scalegrad.report.claims.stored import Results
-from scalegrad.report.claims.table import Absent, FigureTable, of_paper
-from scalegrad.report.paper import TABLES
+from paper.claims.claim import Claim, Stated
+from paper.claims.criteria import Check
+from paper.claims.stored import Results
+from paper.claims.table import Absent, FigureTable, of_paper
+from paper.printed import TABLES
 
 HOLDS = "holds"
 BY_LESS = "holds, by less"

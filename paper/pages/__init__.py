@@ -1,8 +1,8 @@
 """Reproductions of the paper's tables and figures: in a folder, on a terminal, as Markdown and as one HTML page."""
 
-from scalegrad.report.reproduction.folder import read_all, read_folder, write_folder
-from scalegrad.report.reproduction.page import page, write_page
-from scalegrad.report.reproduction.result import Picture, Reproduction, Shown, where
+from paper.pages.folder import read_all, read_folder, write_folder
+from paper.pages.page import page, write_page
+from paper.pages.result import Picture, Reproduction, Shown, where
 
 __all__ = [
     "Picture",

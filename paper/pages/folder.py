@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from scalegrad.report.comparison import Plot, System
-from scalegrad.report.comparison.page import spread_prefixes
-from scalegrad.report.comparison.systems import spoken_of
-from scalegrad.report.comparison.themed_svg import inline_svg
-from scalegrad.report.figure import save_figure
-from scalegrad.report.reproduction.markdown import markdown
-from scalegrad.report.reproduction.result import Picture, Reproduction, Shown
+from paper.pages.markdown import markdown
+from paper.pages.result import Picture, Reproduction, Shown
+from scalegrad.results.comparison import Plot, System
+from scalegrad.results.comparison.page import spread_prefixes
+from scalegrad.results.comparison.systems import spoken_of
+from scalegrad.results.comparison.themed_svg import inline_svg
+from scalegrad.results.figure import save_figure
 from scalegrad.runs import check_writable_folder, write_json, write_text
 
 TEXTS = 3  # kept of a table that is not about texts

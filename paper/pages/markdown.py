@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scalegrad.report.comparison.columns import BOLD
-from scalegrad.report.comparison.page import examples
-from scalegrad.report.comparison.spans import Piece
-from scalegrad.report.comparison.terminal import escaped, markdown_table
-from scalegrad.report.reproduction.result import Reproduction, Shown, where, with_notes_once
+from paper.pages.result import Reproduction, Shown, where, with_notes_once
+from scalegrad.results.comparison.columns import BOLD
+from scalegrad.results.comparison.page import examples
+from scalegrad.results.comparison.spans import Piece
+from scalegrad.results.comparison.terminal import escaped, markdown_table
 
 
 def markdown(found: Reproduction) -> str:

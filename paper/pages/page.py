@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from scalegrad.report.comparison.page import Example, Laid, examples, lay_out, meanings, render
-from scalegrad.report.reproduction.markdown import how_made
-from scalegrad.report.reproduction.result import Reproduction, Shown, where, with_notes_once
+from paper.pages.markdown import how_made
+from paper.pages.result import Reproduction, Shown, where, with_notes_once
+from scalegrad.results.comparison.page import Example, Laid, examples, lay_out, meanings, render
 from scalegrad.runs import write_text
 
 TITLE = "The paper, done again"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from scalegrad.report.comparison import Comparison, Sample, System
+from scalegrad.results.comparison import Comparison, Sample, System
 
 FORMAT = 1
 

@@ -7,10 +7,10 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from scalegrad.report.comparison.page import examples
-from scalegrad.report.comparison.terminal import print_notes, print_table
-from scalegrad.report.measure.wording import printable
-from scalegrad.report.reproduction.result import Reproduction, Shown, where, with_notes_once
+from paper.pages.result import Reproduction, Shown, where, with_notes_once
+from scalegrad.results.comparison.page import examples
+from scalegrad.results.comparison.terminal import print_notes, print_table
+from scalegrad.results.measure.wording import printable
 
 
 def print_reproduction(found: Reproduction, console: Console) -> None:

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from scalegrad.bench.cases import Case, full_cases, make_batch, tiny_cases
-from scalegrad.bench.ceilings import Ceilings, measure_ceilings
-from scalegrad.bench.clock import CpuClock
+from benchmarks.cases import Case, full_cases, make_batch, tiny_cases
+from benchmarks.ceilings import Ceilings, measure_ceilings
+from benchmarks.clock import CpuClock
 
 H200 = Ceilings(bytes_per_second=4.2e12, flops_per_second=790e12)
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from scalegrad.bench import BENCHMARKS
-from scalegrad.bench.ceilings import Ceilings
-from scalegrad.bench.record import read
+from benchmarks import BENCHMARKS
+from benchmarks.ceilings import Ceilings
+from benchmarks.record import read
 from scalegrad.cli import main
 
 pytest.importorskip("typer")
@@ -26,7 +26,7 @@ def test_help_lists_the_benchmarks_and_an_example(capsys):
 
 
 def test_arguments_go_to_the_benchmark(tmp_path, capsys, monkeypatch):
-    from scalegrad.bench import cpu
+    from benchmarks import cpu
 
     monkeypatch.setattr(cpu, "SHAPES", ((1, 10),))
     monkeypatch.setattr(cpu.os, "cpu_count", lambda: 1)

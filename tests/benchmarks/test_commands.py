@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from scalegrad.bench import BENCHMARKS, cases, gpu, losses, plot
-from scalegrad.bench.__main__ import main, run
-from scalegrad.bench.ceilings import Ceilings
-from scalegrad.bench.record import lines, read, save
-from scalegrad.bench.runner import Measurement
+from benchmarks import BENCHMARKS, cases, gpu, losses, plot
+from benchmarks.__main__ import main, run
+from benchmarks.ceilings import Ceilings
+from benchmarks.record import lines, read, save
+from benchmarks.runner import Measurement
 
 
 def test_every_benchmark_has_a_main():
@@ -133,7 +133,7 @@ def test_without_a_gpu_it_says_so(capsys):
         main(["gpu"])
     assert stop.value.code == 2
     assert capsys.readouterr().err == (
-        "scalegrad.bench: there is no CUDA device here; --tiny tries the benchmark itself on a CPU\n"
+        "benchmarks: there is no CUDA device here; --tiny tries the benchmark itself on a CPU\n"
     )
 
 
@@ -148,7 +148,7 @@ def test_a_part_never_replaces_a_whole_run():
 
 
 def test_cpu(tmp_path, capsys, monkeypatch, one_thread):
-    from scalegrad.bench import cpu
+    from benchmarks import cpu
 
     monkeypatch.setattr(cpu, "SHAPES", ((1, 20), (2, 30)))
     monkeypatch.setattr(cpu.os, "cpu_count", lambda: 1)

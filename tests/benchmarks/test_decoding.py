@@ -7,12 +7,12 @@ import torch
 
 pytest.importorskip("transformers")
 
-from scalegrad.bench import decoding
-from scalegrad.bench.__main__ import main
-from scalegrad.bench.cases import Case
-from scalegrad.bench.clock import CpuClock
-from scalegrad.bench.record import read
-from scalegrad.bench.runner import Skipped
+from benchmarks import decoding
+from benchmarks.__main__ import main
+from benchmarks.cases import Case
+from benchmarks.clock import CpuClock
+from benchmarks.record import read
+from benchmarks.runner import Skipped
 from scalegrad.decoding import cache
 
 SMALL = ["--cpu", "--rounds", "2", "--vocab", "80", "--width", "64", "--rows", "3", "--new", "7"]
@@ -44,9 +44,7 @@ def test_a_strategy_that_is_none_ends_with_one_sentence(tmp_path, capsys, monkey
     with pytest.raises(SystemExit) as stop:
         main(["decoding", *SMALL, "--strategy", "greddy"])
     assert stop.value.code == 2
-    assert capsys.readouterr().err.startswith(
-        "scalegrad.bench: strategy 'greddy': the name must be one of greedy, beam, "
-    )
+    assert capsys.readouterr().err.startswith("benchmarks: strategy 'greddy': the name must be one of greedy, beam, ")
     assert list(tmp_path.iterdir()) == []
 
 

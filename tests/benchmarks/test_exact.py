@@ -2,14 +2,14 @@
 
 import pytest
 import torch
-from tests import oracles
 from torch.nn import functional as F
 
-from scalegrad.bench import exact
-from scalegrad.bench.cases import Case, make_batch
-from scalegrad.bench.exact import ALPHA, GAMMA, Outcome, bounds, errors, exact_answers, judge, peer_bounds
-from scalegrad.bench.runner import WrongResult
+from benchmarks import exact
+from benchmarks.cases import Case, make_batch
+from benchmarks.exact import ALPHA, GAMMA, Outcome, bounds, errors, exact_answers, judge, peer_bounds
+from benchmarks.runner import WrongResult
 from scalegrad.sets import Seen
+from tests import oracles
 
 OBJECTIVES = {"CE": ("scale_grad", 1.0), "SG": ("scale_grad", GAMMA), "UL": ("unlikelihood", ALPHA)}
 

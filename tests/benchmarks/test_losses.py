@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from scalegrad.bench import losses, peers
-from scalegrad.bench.cases import Case, make_batch
-from scalegrad.bench.ceilings import Ceilings
-from scalegrad.bench.clock import CpuClock
-from scalegrad.bench.exact import errors, exact_answers
-from scalegrad.bench.losses import Settings, measure_case
-from scalegrad.bench.runner import Measurement, Skipped, Unavailable, WrongResult
+from benchmarks import losses, peers
+from benchmarks.cases import Case, make_batch
+from benchmarks.ceilings import Ceilings
+from benchmarks.clock import CpuClock
+from benchmarks.exact import errors, exact_answers
+from benchmarks.losses import Settings, measure_case
+from benchmarks.runner import Measurement, Skipped, Unavailable, WrongResult
 
 TORCH = Settings("torch", inplace=True, rounds=2, patience=1e9)
 CEILINGS = Ceilings(1e9, 1e9)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from scalegrad.bench import metrics
-from scalegrad.bench.record import read
-from scalegrad.bench.runner import Skipped
+from benchmarks import metrics
+from benchmarks.record import read
+from benchmarks.runner import Skipped
 
 
 def test_a_small_run_stores_every_contender(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

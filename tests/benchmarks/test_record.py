@@ -2,8 +2,8 @@
 
 import pytest
 
-from scalegrad.bench.record import about, lines, print_table, read, save
-from scalegrad.bench.runner import Measurement, Skipped
+from benchmarks.record import about, lines, print_table, read, save
+from benchmarks.runner import Measurement, Skipped
 
 ROWS = [
     Measurement("CE torch eager", 0.00164, 0.0123, 2357 * 2**20, 1.0, 1.0, 4.2, 0.5),

@@ -2,9 +2,9 @@
 
 import pytest
 
-from scalegrad.bench.cases import Case, full_cases
-from scalegrad.bench.requirements import Verdict, print_verdicts, verdicts
-from scalegrad.bench.runner import Measurement, Skipped
+from benchmarks.cases import Case, full_cases
+from benchmarks.requirements import Verdict, print_verdicts, verdicts
+from benchmarks.runner import Measurement, Skipped
 
 
 def measured(name, ms, mib=0.0, floor=None, error=0.5):

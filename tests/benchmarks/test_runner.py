@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from scalegrad.bench.clock import Contender, CpuClock
-from scalegrad.bench.runner import Measurement, Skipped, Unavailable, WrongResult, compare
+from benchmarks.clock import Contender, CpuClock
+from benchmarks.runner import Measurement, Skipped, Unavailable, WrongResult, compare
 
 
 class Script:

@@ -5,13 +5,13 @@ import json
 import pytest
 import torch
 
-from scalegrad.bench import throughput
-from scalegrad.bench.__main__ import main
-from scalegrad.bench.cases import Case
-from scalegrad.bench.clock import CpuClock
-from scalegrad.bench.record import read
-from scalegrad.bench.runner import Skipped
-from scalegrad.integrations.objective import Objective
+from benchmarks import throughput
+from benchmarks.__main__ import main
+from benchmarks.cases import Case
+from benchmarks.clock import CpuClock
+from benchmarks.record import read
+from benchmarks.runner import Skipped
+from scalegrad.objectives.objective import Objective
 
 pytest.importorskip("transformers")
 SMALL = ["--cpu", "--rounds", "2", "--vocab", "80", "--width", "64", "--length", "12"]

@@ -9,7 +9,7 @@ import pytest
 
 from scalegrad.cli import main
 from scalegrad.cli import measure as measure_command
-from scalegrad.report.measure import side_by_side
+from scalegrad.results.measure import side_by_side
 
 STUCK = "It goes on and on and on and on and on and on and on and on."
 FINE = "Nothing in this line of text is said a second time, we hope."

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from tests.tasks.open_ended.conftest import saved, text_file, tiny, with_start
 
 __all__ = ["saved", "text_file", "tiny", "with_start"]

@@ -13,7 +13,7 @@ import torch
 from scalegrad import decoding
 from scalegrad.decoding import Prefix
 from scalegrad.decoding.completion import weights_checksum
-from scalegrad.decoding.memory import batch_estimate, out_of_memory
+from scalegrad.models.memory import batch_estimate, out_of_memory
 
 
 class Letters:
@@ -256,7 +256,7 @@ def test_other_errors_are_not_taken_for_memory() -> None:
 def test_estimates_follow_the_model(make_model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """GPT-2 kind: 2 layers × width 16 × keys and values × 4 bytes a token, and ten copies of 40 scores."""
     model = make_model("gpt2")
-    monkeypatch.setattr("scalegrad.decoding.memory.free_memory", lambda device: 2 * 10 * (2 * 2 * 16 * 4 * 100 + 1600))
+    monkeypatch.setattr("scalegrad.models.memory.free_memory", lambda device: 2 * 10 * (2 * 2 * 16 * 4 * 100 + 1600))
     assert batch_estimate(model, tokens=100, beams=1) == 8  # ten fit
     assert batch_estimate(model, tokens=100, beams=4) == 2
     assert batch_estimate(model, tokens=100_000, beams=4) == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+
 from tests.integrations import tiny
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -4,10 +4,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cases import Case, cases
 from torch.nn import functional as F
 
 from scalegrad.ops import chunked, sparse
+from tests.cases import Case, cases
 
 OBJECTIVES = ["scale_grad", "unlikelihood"]
 MANY = settings(max_examples=150, deadline=None)

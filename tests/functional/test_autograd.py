@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from tests.calls import FAST_WAYS, FOUR, OBJECTIVES, WAYS, function, gradient, run
 from torch.nn import functional as F
 
 from scalegrad import functional as SF
 from scalegrad.ops import chunked, sparse
+from tests.calls import FAST_WAYS, FOUR, OBJECTIVES, WAYS, function, gradient, run
 
 TARGETS = torch.tensor([[0, 1, 0, 3], [4, -100, 4, 2]])
 STRENGTH = {"scale_grad": 0.3, "unlikelihood": 0.7}

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from tests.calls import FAST_WAYS, FOUR, OBJECTIVES, WAYS, function, gradient, run
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss
 from scalegrad import functional as SF
 from scalegrad.gamma import Constant, Cosine, Linear, RewardRepetition
 from scalegrad.ops import dispatch
 from scalegrad.sets import Ids, NgramRepeat, Seen, TokenSet
+from tests.calls import FAST_WAYS, FOUR, OBJECTIVES, WAYS, function, gradient, run
 
 LOGITS, HIDDEN, WEIGHT = torch.zeros(2, 3, 5), torch.zeros(2, 3, 4), torch.zeros(5, 4)
 TARGETS = torch.tensor([[0, 1, 2], [3, 4, -100]])

@@ -4,12 +4,12 @@ import shutil
 
 import pytest
 import torch
-from tests.calls import FAST_WAYS, FOUR, OBJECTIVES, function, run
 from torch.nn import functional as F
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss, sets
 from scalegrad import functional as SF
 from scalegrad.ops import dispatch
+from tests.calls import FAST_WAYS, FOUR, OBJECTIVES, function, run
 
 TARGETS = torch.tensor([[0, 1, 0, -100, 3], [4, 4, 2, 1, 1]])
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler calls what torch deprecates

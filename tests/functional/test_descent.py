@@ -4,9 +4,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.calls import WAYS, gradient
 
 from scalegrad.sets import Ids, NgramRepeat, Seen
+from tests.calls import WAYS, gradient
 
 EOS = 7
 VOCAB = 8

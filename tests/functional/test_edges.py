@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
-from tests.calls import OBJECTIVES, WAYS, gradient, run
 from torch.nn import functional as F
 
 from scalegrad import functional as SF
+from tests.calls import OBJECTIVES, WAYS, gradient, run
 
 NAN = math.nan
 LOGITS, TARGETS = torch.zeros(2, 3, 5), torch.tensor([[0, 1, 2], [3, 4, -100]])

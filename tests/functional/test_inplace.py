@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from tests.calls import OBJECTIVES, function, gradient
 
 from scalegrad import functional as SF
+from tests.calls import OBJECTIVES, function, gradient
 
 TARGETS = torch.tensor([[0, 1, 0, 3], [4, -100, 4, 2]])
 both_objectives = pytest.mark.parametrize("objective", OBJECTIVES)

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 import torch
-from tests.calls import FOUR, WAYS, function, gradient, run
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss
 from scalegrad import functional as SF
 from scalegrad.functional import losses
+from tests.calls import FOUR, WAYS, function, gradient, run
 
 MODULES = {"scale_grad": ScaleGradLoss, "unlikelihood": UnlikelihoodLoss}
 TARGETS = torch.tensor([[0, 1, 0], [3, 0, -100]])

@@ -7,11 +7,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests import oracles
-from tests.calls import OBJECTIVES, WAYS, gradient
 from torch.nn import functional as F
 
 from scalegrad import functional as SF
+from tests import oracles
+from tests.calls import OBJECTIVES, WAYS, gradient
 
 every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 both_objectives = pytest.mark.parametrize("objective", OBJECTIVES)

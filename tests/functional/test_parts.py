@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from tests.calls import OBJECTIVES, WAYS, run
 
 from scalegrad.metrics import perplexity
+from tests.calls import OBJECTIVES, WAYS, run
 
 
 @pytest.mark.parametrize("way", WAYS, ids="-".join)

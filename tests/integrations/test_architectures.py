@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
-from tests import oracles
-from tests.integrations import architectures as models
 
 from scalegrad import ScaleGradLoss, sets
 from scalegrad.integrations import hf
+from tests import oracles
+from tests.integrations import architectures as models
 
 GAMMA = 0.3
 pytestmark = [

@@ -9,14 +9,14 @@ import peft
 import pytest
 import torch
 import transformers
-from tests.integrations import tiny
-from tests.integrations.training import attached, descend, logits_loss, trained, weights
 from torch._dynamo.testing import CompileCounterWithBackend
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss
 from scalegrad.gamma import Linear
 from scalegrad.integrations import hf
 from scalegrad.integrations.output_layer import Finish
+from tests.integrations import tiny
+from tests.integrations.training import attached, descend, logits_loss, trained, weights
 
 
 def batch_for(name):

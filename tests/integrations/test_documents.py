@@ -3,13 +3,13 @@
 import pytest
 import torch
 import transformers
-from tests.integrations import architectures, tiny
-from tests.integrations.training import attached, packed
 
 from scalegrad import ScaleGradLoss
 from scalegrad.integrations import hf
 from scalegrad.integrations.documents import document_starts
 from scalegrad.integrations.labels import causal_batch
+from tests.integrations import architectures, tiny
+from tests.integrations.training import attached, packed
 
 LENGTHS = (6, 3, 5)
 T = sum(LENGTHS)

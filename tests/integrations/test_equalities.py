@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
-from tests.integrations import tiny
-from tests.integrations.training import attached, descend, logits_loss, packed, trained, weights
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss
 from scalegrad.integrations import hf
+from tests.integrations import tiny
+from tests.integrations.training import attached, descend, logits_loss, packed, trained, weights
 
 ROOT = Path(__file__).parents[2]
 OBJECTIVES = {"sg": lambda: ScaleGradLoss(0.2), "ul": lambda: UnlikelihoodLoss(1.0), "mle": lambda: ScaleGradLoss(1.0)}

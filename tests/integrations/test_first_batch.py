@@ -7,11 +7,11 @@ import pytest
 import torch
 import transformers
 from accelerate.state import AcceleratorState
-from tests.integrations import architectures, tiny
-from tests.integrations.training import attached, descend, logits_loss, trained, untrained
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss
 from scalegrad.integrations import hf, self_check
+from tests.integrations import architectures, tiny
+from tests.integrations.training import attached, descend, logits_loss, trained, untrained
 
 LLAMA = tiny.padded(tiny.examples("llama"))
 IDS = torch.tensor([[5, 6, 7, 5, 8, 6, 9, 5]])

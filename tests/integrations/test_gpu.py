@@ -4,12 +4,12 @@ import warnings
 
 import pytest
 import torch
-from tests.integrations import tiny
-from tests.integrations.training import descend, logits_loss
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss
 from scalegrad.integrations import hf
 from scalegrad.integrations.attachment import Attachment
+from tests.integrations import tiny
+from tests.integrations.training import descend, logits_loss
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 LOSSES = {"sg": lambda: ScaleGradLoss(0.2), "ul": lambda: UnlikelihoodLoss(1.0)}

@@ -6,13 +6,13 @@ import peft
 import pytest
 import torch
 import transformers
-from tests.integrations import tiny
-from tests.integrations.training import attached, descend, trained, untrained, weights
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss, sets
 from scalegrad.gamma import Linear
 from scalegrad.integrations import hf
 from scalegrad.integrations.card import write_card
+from tests.integrations import tiny
+from tests.integrations.training import attached, descend, trained, untrained, weights
 
 
 def evaluate(model, data, folder, **trainer):

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from tests import oracles
-from tests.integrations import tiny
-from tests.integrations.training import attached
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss, sets
 from scalegrad.integrations.labels import causal_batch, encoder_decoder_batch
+from tests import oracles
+from tests.integrations import tiny
+from tests.integrations.training import attached
 
 X = -100
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 import transformers
 import trl
-from tests.integrations import architectures, tiny
-from tests.integrations.training import DESCENT, attached, weights
 
 from scalegrad import ScaleGradLoss
 from scalegrad.gamma import Linear
 from scalegrad.integrations import hf
 from scalegrad.integrations.trl import ScaleGradSFTTrainer
+from tests.integrations import architectures, tiny
+from tests.integrations.training import DESCENT, attached, weights
 
 TEMPLATE = (
     "{% for message in messages %}{% if message['role'] == 'assistant' %}{% generation %}{{ message['content'] }} "

@@ -2,9 +2,9 @@
 
 import torch
 import transformers
-from tests.integrations import tiny
 
 from scalegrad.integrations import hf
+from tests.integrations import tiny
 
 DESCENT = {  # plain gradient descent, every step logged, nothing left behind
     "lr_scheduler_type": "constant",

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import torch
 import torch.distributed
-from tests.integrations import tiny
-from tests.integrations.training import trained, weights
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.fsdp import fully_shard
 
 from scalegrad import ScaleGradLoss
 from scalegrad.integrations import hf, self_check
+from tests.integrations import tiny
+from tests.integrations.training import trained, weights
 
 
 def with_ddp(name, folder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scalegrad.lab.recommendation import Recommendation, read_budget, recommend
-from scalegrad.report.comparison import Comparison, System, headline, sentences
+from scalegrad.results.comparison import Comparison, System, headline, sentences
 
 # γ: (perplexity, Rep-1); MLE 20.0 and .600, people .330. Costs: 15%, 8%, 4%, 0.5%.
 TRIED = {0.2: (23.0, 0.31), 0.4: (21.6, 0.36), 0.6: (20.8, 0.45), 0.8: (20.1, 0.55)}

@@ -12,10 +12,10 @@ import pytest
 from scalegrad.lab import jobs
 from scalegrad.lab.recommendation import recommend
 from scalegrad.lab.sweep import Sweep, Swept, run_sweep, write_results
-from scalegrad.report.comparison import Comparison, System
+from scalegrad.results.comparison import Comparison, System
 from scalegrad.runs import Run, write_json
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
-from scalegrad.tasks.training import Settings
+from scalegrad.training import Settings
 
 LIMITS: dict[str, Any] = {"chunks": 2, "prefixes": 3, "new_tokens": 50}
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from scalegrad.lab.trade_off import beside_the_penalty, curves_of, held_equal, where
-from scalegrad.report.comparison import Comparison, System
-from scalegrad.report.comparison.trade_off import trade_off
+from scalegrad.results.comparison import Comparison, System
+from scalegrad.results.comparison.trade_off import trade_off
 
 
 def row(label: str, ppl: float, rep: float, kind: str = "trained", family: str = "sg", strength: float | None = None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from scalegrad.models.captioner import Captioner, CaptionerConfig
+from scalegrad.tasks.captioning.captioner import Captioner, CaptionerConfig
 
 VOCABULARY, REGION = 23, 6
 

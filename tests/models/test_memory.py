@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from scalegrad.decoding.memory import free_memory, in_batches, share_gpu
+from scalegrad.models.memory import free_memory, in_batches, share_gpu
 
 
 def test_running_out_of_memory_halves_the_batches_from_there_on():

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from scalegrad import decoding
-from scalegrad.decoding import pretrained
+from scalegrad.models import pretrained
 
 VOCABULARY = 261
 

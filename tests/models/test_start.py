@@ -6,12 +6,12 @@ import json
 
 import pytest
 import torch
-from tests.tasks.open_ended.conftest import start_tokenizer, tiny_model, tiny_tokenizer
 
 from scalegrad import decoding
 from scalegrad.data import gpt2_tokenizer
-from scalegrad.decoding.gguf_header import read_header
-from scalegrad.decoding.pretrained import wants_start
+from scalegrad.models.gguf_header import read_header
+from scalegrad.models.pretrained import wants_start
+from tests.tasks.open_ended.conftest import start_tokenizer, tiny_model, tiny_tokenizer
 
 
 @pytest.fixture(scope="module")

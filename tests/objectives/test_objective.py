@@ -7,7 +7,7 @@ import torch
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss, sets
 from scalegrad.gamma import Constant, Cosine, Linear, RewardRepetition
-from scalegrad.integrations.objective import Objective, record
+from scalegrad.objectives.objective import Objective, record
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from tests.case import IGNORED, Case
 from torch.nn import functional as F
 
 from scalegrad.sets import Seen
+from tests.case import IGNORED, Case
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 Objectives = tuple[str, ...]  # of "CE" (ScaleGrad with γ = 1, for which no set is kept), "SG" and "UL"

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 
 import torch
+
+from scalegrad.sets import Ids, NgramRepeat, Seen
 from tests.ops.kernel_cases import (
     DTYPES,
     Objectives,
@@ -18,8 +20,6 @@ from tests.ops.kernel_cases import (
     tile_edges,
     verify,
 )
-
-from scalegrad.sets import Ids, NgramRepeat, Seen
 
 # ---- the logits forms ------------------------------------------------------------------------------------------------
 

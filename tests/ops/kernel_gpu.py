@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import torch
-from tests.ops.kernel_cases import Objectives, judge_gradient, judge_loss
 from torch.nn import functional as F
 
 from scalegrad import functional as SF
 from scalegrad.sets import Ids, NgramRepeat, Seen
+from tests.ops.kernel_cases import Objectives, judge_gradient, judge_loss
 
 STRENGTH = {"CE": 1.0, "SG": 0.2, "UL": 1.0}
 LOGITS = {"CE": SF.scale_grad, "SG": SF.scale_grad, "UL": SF.unlikelihood}

@@ -6,9 +6,10 @@ import math
 from dataclasses import replace
 
 import torch
+from torch.nn import functional as F
+
 from tests.case import Case
 from tests.ops.kernel_cases import DTYPES, Objectives, make_case, on, upstream_of, within
-from torch.nn import functional as F
 
 WIDTH = 16
 

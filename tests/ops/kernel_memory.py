@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.nn import functional as F
+
+from scalegrad.ops.rows import Objective, Rows
+from scalegrad.sets import Members, NgramRepeat
 from tests import oracles
 from tests.ops.kernel_cases import (
     DTYPES,
@@ -19,10 +23,6 @@ from tests.ops.kernel_cases import (
     verify,
     within,
 )
-from torch.nn import functional as F
-
-from scalegrad.ops.rows import Objective, Rows
-from scalegrad.sets import Members, NgramRepeat
 
 VIEWS = {
     "padded": lambda x: F.pad(x, (0, 7))[..., :-7],

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import torch
+
 from tests.ops import kernel_checks, kernel_gpu, kernel_linear, kernel_memory
 
 ROOT = Path(__file__).parents[2]

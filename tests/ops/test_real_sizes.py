@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from tests.calls import OBJECTIVES, function
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from scalegrad import functional as SF
 from scalegrad.ops import chunked, sparse
 from scalegrad.sets import NgramRepeat, Seen
+from tests.calls import OBJECTIVES, function
 
 VOCAB, STEPS, WIDTH = 50257, 48, 16
 

@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 import pytest
+
 from tests.ops import kernel_run
 
 

@@ -15,6 +15,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "src")]
 
 import torch
+
 from tests.ops import kernel_run
 
 MISSING = None if torch.cuda.is_available() else "no CUDA device"

@@ -6,11 +6,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.calls import FAST_WAYS, OBJECTIVES, function, gradient
-from tests.cases import Case, cases
 
 from scalegrad.functional import losses
 from scalegrad.ops import chunked, sparse
+from tests.calls import FAST_WAYS, OBJECTIVES, function, gradient
+from tests.cases import Case, cases
 
 
 @pytest.fixture(autouse=True)

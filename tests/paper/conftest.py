@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tasks.open_ended.conftest import tiny_model, tiny_tokenizer
 
-from scalegrad.lab.reproduction import Outcome, Setup, open_ended, open_ended_decoding
+from paper import Outcome, Setup, open_ended, open_ended_decoding
+from tests.tasks.open_ended.conftest import tiny_model, tiny_tokenizer
 
 
 @pytest.fixture(scope="session")

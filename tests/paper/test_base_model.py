@@ -10,10 +10,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from paper import base_model
+from paper.base_model import BaseRecipe, prepared, pretrain
+from paper.saved_model import save_whole
 from scalegrad.decoding import load
-from scalegrad.lab import base_model
-from scalegrad.lab.base_model import BaseRecipe, prepared, pretrain
-from scalegrad.lab.saved_model import save_whole
 
 PARAGRAPH = "The old bridge over the river was built by the people of the town, and it stands there to this day."
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scalegrad.report.beside_paper import beside_paper, difference_plot, order_sentence, paper_systems
-from scalegrad.report.comparison import Comparison, System
+from paper.beside_paper import beside_paper, difference_plot, order_sentence, paper_systems
+from scalegrad.results.comparison import Comparison, System
 
 MLE, UL, SG = "MLE", "UL α=0.5", "SG γ=0.5"
 ROWS = {MLE: "MLE", UL: "UL", SG: "SG"}

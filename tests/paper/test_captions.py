@@ -7,10 +7,8 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from scalegrad.integrations.objective import Objective
-from scalegrad.lab.captioning import SCALES, run_path, scene_record
-from scalegrad.lab.reproduction import NotGiven, Setup
-from scalegrad.lab.reproduction.captions import (
+from paper import NotGiven, Setup
+from paper.captions import (
     caption_runs,
     captioning,
     captioning_decoding,
@@ -18,10 +16,12 @@ from scalegrad.lab.reproduction.captions import (
     genome_splits,
     paper_betas,
 )
-from scalegrad.report.paper import SETTINGS
+from paper.printed import SETTINGS
+from scalegrad.objectives.objective import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.captioning.experiment import FILES, PAPER_OBJECTIVES
 from scalegrad.tasks.captioning.paragraphs import VISUAL_GENOME_SIZES
+from scalegrad.tasks.captioning.runs import SCALES, run_path, scene_record
 from scalegrad.tasks.captioning.training import PAPER
 
 

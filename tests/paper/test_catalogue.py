@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from scalegrad.lab.reproduction import Experiment, Outcome, Setup, Shown, catalogue
-from scalegrad.lab.reproduction.catalogue import DATA, EXPERIMENTS, SMOKE, TAKES, find, reproduce, train
-from scalegrad.report.comparison import Comparison, System
-from scalegrad.report.paper import SETTINGS, TABLES
+from paper import Experiment, Outcome, Setup, Shown, catalogue
+from paper.catalogue import DATA, EXPERIMENTS, SMOKE, TAKES, find, reproduce, train
+from paper.printed import SETTINGS, TABLES
+from scalegrad.results.comparison import Comparison, System
 
 # In the order of the paper. Tables 13 to 16 are data sizes and hyper-parameters, figure 5 the study's page.
 TABLES_OF_THE_PAPER = range(1, 29)

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
+from paper.catalogue import EXPERIMENTS, SMOKE
 from scalegrad.cli import main
 from scalegrad.data import wikitext103
-from scalegrad.lab.reproduction.catalogue import EXPERIMENTS, SMOKE
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
 SECONDS = 240  # of two cores' time for all of them together
@@ -202,7 +202,7 @@ def test_of_several_what_fails_is_told_and_the_others_are_done(scalegrad, tmp_pa
 
 
 def test_with_all_what_was_not_given_is_left_out(scalegrad, tmp_path, monkeypatch):
-    from scalegrad.lab.reproduction import catalogue
+    from paper import catalogue
 
     kept = [experiment for experiment in EXPERIMENTS if experiment.name in ("ptb", "imdb", "gradients")]
     monkeypatch.setattr(catalogue, "EXPERIMENTS", tuple(kept))

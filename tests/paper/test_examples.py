@@ -4,13 +4,13 @@ import re
 from dataclasses import replace
 
 import pytest
-from tests.lab.reproduction.test_open_ended import rep_1
 
-from scalegrad.lab.reproduction import NotGiven
-from scalegrad.lab.reproduction.examples import SAMPLES, examples, printed_prefixes
-from scalegrad.lab.reproduction.open_ended_scale import GRID, MAIN, folder_of
-from scalegrad.report.printed_texts import PRINTED
+from paper import NotGiven
+from paper.examples import SAMPLES, examples, printed_prefixes
+from paper.open_ended_scale import GRID, MAIN, folder_of
+from paper.printed_texts import PRINTED
 from scalegrad.runs import Run
+from tests.paper.test_open_ended import rep_1
 
 SOLD = "last resort who were criticized after the n crash once more had to sell \n heavy selling"
 PTB = f" no trading \n {SOLD} went on for days \n"

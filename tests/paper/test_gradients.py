@@ -5,10 +5,10 @@ import math
 
 import pytest
 import torch
-from tests import oracles
 
+from paper.gradients import SEEN, TARGET, draw_gradients, gradient_curves, token_gradients
 from scalegrad.nn import UnlikelihoodLoss
-from scalegrad.report.gradients import SEEN, TARGET, draw_gradients, gradient_curves, token_gradients
+from tests import oracles
 
 
 def close(actual, expected, tolerance=1e-12):

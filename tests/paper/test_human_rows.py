@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalegrad.report.measure.corpus import BLOCKS_100, BLOCKS_150, LANGUAGE_MODELLING, corpus_rows, rows_as_dict
+from paper.human_rows import BLOCKS_100, BLOCKS_150, LANGUAGE_MODELLING, corpus_rows, rows_as_dict
 
 
 @pytest.fixture(scope="module")

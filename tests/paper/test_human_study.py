@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from scalegrad.lab.reproduction import NotGiven, Setup, human_study
-from scalegrad.lab.reproduction.open_ended_scale import MAIN
+from paper import NotGiven, Setup, human_study
+from paper.open_ended_scale import MAIN
 from scalegrad.runs import Run, samples_name
 from scalegrad.study import load_study
 from scalegrad.study.answers import Answers

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalegrad.report.novel_set import (
+from paper.novel_set import (
     MEANINGS,
     draw_novel_set,
     novel_set,

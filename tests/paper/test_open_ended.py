@@ -15,16 +15,16 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, TrainerCallback
 
+from paper import NotGiven, Setup, open_ended, open_ended_decoding, open_ended_scale, packing, saved_model
+from paper.examples import SAMPLES
+from paper.open_ended_findings import along_gamma, in_order
+from paper.open_ended_scale import GRID, MAIN, folder_of, scale_of, trained
+from paper.printed import SETTINGS
 from scalegrad.data import encode_corpus, wikitext103
-from scalegrad.integrations.objective import Objective
-from scalegrad.lab import jobs, saved_model
-from scalegrad.lab.reproduction import NotGiven, Setup, open_ended, open_ended_decoding, open_ended_scale, packing
-from scalegrad.lab.reproduction.examples import SAMPLES
-from scalegrad.lab.reproduction.open_ended_findings import along_gamma, in_order
-from scalegrad.lab.reproduction.open_ended_scale import GRID, MAIN, folder_of, scale_of, trained
+from scalegrad.lab import jobs
 from scalegrad.metrics import clean_up_spaces
-from scalegrad.report.comparison.evaluations import objective_label
-from scalegrad.report.paper import SETTINGS
+from scalegrad.objectives.objective import Objective
+from scalegrad.results.comparison.evaluations import objective_label
 from scalegrad.runs import Run, samples_name
 from scalegrad.tasks.open_ended.training import train
 
@@ -412,7 +412,7 @@ def test_processes_of_one_gpu(tmp_path, monkeypatch):
 
 
 def test_a_base_model_that_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match=r"base-small is not there: make it \(python -m scalegrad.lab.base_model"):
+    with pytest.raises(ValueError, match=r"base-small is not there: make it \(python -m paper.base_model"):
         open_ended.wikitext(Setup("gpu", tmp_path))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalegrad.report.paper import SETTINGS, TABLES
+from paper.printed import SETTINGS, TABLES
 
 SPOTS = [
     ("wikitext-103 test", "MLE", "ppl", 13.241),

@@ -2,8 +2,8 @@
 
 import pytest
 
+from paper.prose import as_wikitext, book_prose, wikipedia_prose, wikitext_spacing
 from scalegrad.data import wikitext103
-from scalegrad.data.prose import as_wikitext, book_prose, wikipedia_prose, wikitext_spacing
 
 FILLER = " and so on" * 10 + "."
 

@@ -4,15 +4,15 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.tiny_bert import save_tiny_bert
 
+from paper import NotGiven, Setup
+from paper.printed import SETTINGS
+from paper.summaries import summarization, summarization_decoding
+from paper.summary_plans import PAPER_CORPORA, paper_plan, plans, split_news
 from scalegrad.data.embedded import scitldr
-from scalegrad.lab.reproduction import NotGiven, Setup
-from scalegrad.lab.reproduction.summaries import summarization, summarization_decoding
-from scalegrad.lab.reproduction.summary_plans import PAPER_CORPORA, paper_plan, plans, split_news
-from scalegrad.report.paper import SETTINGS
 from scalegrad.tasks.summarization.corpora import PAPER_SIZES
 from scalegrad.tasks.summarization.training import train
+from tests.tiny_bert import save_tiny_bert
 
 TEST = scitldr("test")[:2]
 RIGHT = [pair.references[0] for pair in TEST]  # ROUGE 100
@@ -178,7 +178,7 @@ def test_the_papers_scale_down_to_its_first_steps(tmp_path):
         summarization(setup)
     (plan,) = plans(setup, tmp_path)
     writing = replace(plan.tasks[0], recipe=replace(plan.tasks[0].recipe, selector=None))
-    from scalegrad.tasks.training import training_progress
+    from scalegrad.training import training_progress
 
     with pytest.raises(FirstStep):
         train(writing, ["sg=0.8"], tmp_path / "second", callbacks=lambda s: [training_progress(stop(seen), s)])

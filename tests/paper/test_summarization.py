@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.tiny_bert import save_tiny_bert
 
+from paper import summarization, summarization_scores
+from paper.summarization import Plan
 from scalegrad.data.pairs import Pair
-from scalegrad.lab import summarization, summarization_scores
-from scalegrad.lab.summarization import Plan
 from scalegrad.tasks.summarization.evaluation import Evaluation
 from scalegrad.tasks.summarization.recipes import small
 from scalegrad.tasks.summarization.training import Task
 from scalegrad.tasks.summarization.writing import STOCHASTIC
+from tests.tiny_bert import save_tiny_bert
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalegrad.report.measure import side_by_side
+from scalegrad.results.measure import side_by_side
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,7 +5,7 @@ import struct
 import matplotlib._pylab_helpers
 import pytest
 
-from scalegrad.report.figure import DOTS_PER_INCH, check_picture_path, new_figure, save_figure
+from scalegrad.results.figure import DOTS_PER_INCH, check_picture_path, new_figure, save_figure
 
 
 def figure():

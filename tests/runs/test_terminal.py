@@ -1,6 +1,6 @@
 """What is said of progress where there is no terminal."""
 
-from scalegrad.cli.progress import bars
+from scalegrad.runs.terminal import bars
 
 
 def test_without_a_terminal_a_line_is_printed_at_each_quarter(capsys):

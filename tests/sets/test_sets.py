@@ -6,15 +6,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests import oracles
-from tests.calls import FAST_WAYS, OBJECTIVES, WAYS, gradient
-from tests.cases import token_sets
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from scalegrad.functional import scale_grad
 from scalegrad.functional.inputs import read_sequences
 from scalegrad.sets import History, Ids, Members, NgramRepeat, Seen, TokenSet
 from scalegrad.sets.token_set import Both, Either, Not
+from tests import oracles
+from tests.calls import FAST_WAYS, OBJECTIVES, WAYS, gradient
+from tests.cases import token_sets
 
 VOCAB = 10
 _ = -100  # an ignored target

@@ -6,7 +6,7 @@ import secrets
 
 import pytest
 
-from scalegrad.bench.postgres import postgres_programs, temporary_postgres
+from tests.study.postgres import postgres_programs, temporary_postgres
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """The study server under load: how long an answer takes to be acknowledged, and whether all of them are kept.
 
-python -m scalegrad.bench study --raters 200 --seconds 60 --out benchmarks/study-load-sqlite.json
+python -m benchmarks study --raters 200 --seconds 60 --out benchmarks/study-load-sqlite.json
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.options import at_least
 from scalegrad._counts import counted
 from scalegrad._version import __version__
-from scalegrad.bench.options import at_least
-from scalegrad.bench.postgres import temporary_postgres
-from scalegrad.bench.raters import Audit, Load, audit, make_folder, run_killed, run_load, server
 from scalegrad.runs import write_json
+from tests.study.postgres import temporary_postgres
+from tests.study.raters import Audit, Load, audit, make_folder, run_killed, run_load, server
 
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
@@ -47,9 +47,9 @@ def main(argv: list[str]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m scalegrad.bench study",
+        prog="python -m benchmarks study",
         description="The study server under load, raters and server on this machine.",
-        epilog="example: python -m scalegrad.bench study --raters 200 --seconds 60",
+        epilog="example: python -m benchmarks study --raters 200 --seconds 60",
     )
     parser.add_argument("--raters", type=at_least(1), default=200, help="raters at once")
     parser.add_argument("--seconds", type=at_least(1.0), default=60, help="how long they rate")

@@ -13,7 +13,6 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from tests.study.studies import made_completions, made_study
 
 from scalegrad.metrics.significance import crossed_interval
 from scalegrad.study import draw_study
@@ -21,6 +20,7 @@ from scalegrad.study.analysis import COVERAGE, analyse, sign_test_p
 from scalegrad.study.answers import Answer
 from scalegrad.study.report import analysis_as_dict, report_page, write_report
 from scalegrad.study.votes import votes_csv, votes_of
+from tests.study.studies import made_completions, made_study
 
 START = "2026-11-15T10:{:02d}:{:02d}.000000+00:00"
 

@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.study.studies import made_folder, made_study
 
 from scalegrad.study.answers import Answers, Outcome, open_answers
 from scalegrad.study.database import open_engine
+from tests.study.studies import made_folder, made_study
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.browsers import browser
-from tests.study.studies import made_folder
 
-from scalegrad.bench.raters import server
 from scalegrad.study import Completions, draw_study
 from scalegrad.study.answers import open_answers
+from tests.browsers import browser
+from tests.study.raters import server
+from tests.study.studies import made_folder
 
 __all__ = ["browser"]
 

@@ -10,12 +10,12 @@ import subprocess
 import sys
 
 import pytest
-from tests.study.studies import made_completions, write_jsonl
 
 from scalegrad.cli import main
 from scalegrad.study import load_study
 from scalegrad.study.answers import Answers
 from scalegrad.study.folder import default_database
+from tests.study.studies import made_completions, write_jsonl
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.study.studies import write_jsonl
 
 from scalegrad.study import read_checks, read_completions
+from tests.study.studies import write_jsonl
 
 
 def records(*texts, key="id"):

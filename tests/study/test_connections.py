@@ -16,9 +16,9 @@ from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import pytest
-from tests.study.studies import made_folder
 
 from scalegrad.study.web.connections import on_loop_error
+from tests.study.studies import made_folder
 
 # `study serve` with less patience, so that the test need not wait long.
 SERVE = """

@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.study.studies import made_completions, made_study
 
 from scalegrad.study import Completions, draw_study
 from scalegrad.study.design import Item
+from tests.study.studies import made_completions, made_study
 
 SYSTEMS = ("sg", "mle", "ul")
 PAIRS = (("sg", "mle"), ("sg", "ul"))

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
+
+from scalegrad.study.answers import Answers, Outcome
+from tests.study.raters import audit, make_folder, run_load, server
 from tests.study.studies import made_folder, made_study
 from tests.study.visitors import Visitor, fields, made_app
-
-from scalegrad.bench.raters import audit, make_folder, run_load, server
-from scalegrad.study.answers import Answers, Outcome
 
 RATERS = [f"r{i}" for i in range(16)]
 

@@ -6,11 +6,11 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from tests.study.studies import made_folder, made_study
 
 from scalegrad.study import load_study, write_study
 from scalegrad.study.access import ORGANISER, Secrets
 from scalegrad.study.folder import load_secrets
+from tests.study.studies import made_folder, made_study
 
 
 def test_a_study_is_the_same_when_read_again(tmp_path):

@@ -10,8 +10,8 @@ import asyncio
 
 import pytest
 
-from scalegrad.bench.raters import audit, make_folder, run_killed, run_load, server, wanted_choice
-from scalegrad.bench.study import percentile
+from tests.study.load import percentile
+from tests.study.raters import audit, make_folder, run_killed, run_load, server, wanted_choice
 
 RATERS, PAUSE, SECONDS = 40, 0.8, 4.0
 

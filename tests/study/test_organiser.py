@@ -7,6 +7,7 @@ import io
 from datetime import UTC, datetime, timedelta
 
 import pytest
+
 from tests.study.studies import made_folder
 from tests.study.visitors import Visitor, fields, made_app
 

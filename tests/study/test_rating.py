@@ -7,11 +7,11 @@ import re
 
 import pytest
 from sqlalchemy.exc import OperationalError
-from tests.study.studies import made_folder
-from tests.study.visitors import Visitor, fields, made_app
 
 from scalegrad.study.answers import Answers
 from scalegrad.study.folder import default_database
+from tests.study.studies import made_folder
+from tests.study.visitors import Visitor, fields, made_app
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import logging
 import re
 
 import pytest
-from tests.study.studies import made_folder
-from tests.study.visitors import Visitor, fields, made_app
 
 from scalegrad.study import Completions, draw_study
 from scalegrad.study.web.guards import MOST_BYTES, HideLinks, hide_links_in_logs
+from tests.study.studies import made_folder
+from tests.study.visitors import Visitor, fields, made_app
 
 
 @pytest.fixture

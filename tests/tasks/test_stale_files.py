@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.tasks.open_ended.conftest import saved, text_file, tiny
 
+from paper.lengths import measure_lengths
+from scalegrad import training
 from scalegrad.decoding import load
-from scalegrad.integrations.objective import Objective
+from scalegrad.objectives.objective import Objective
 from scalegrad.runs import Run
-from scalegrad.tasks import training
 from scalegrad.tasks.captioning import experiment as captioning
 from scalegrad.tasks.captioning.training import SCENES
 from scalegrad.tasks.open_ended import training as open_ended
 from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run
-from scalegrad.tasks.open_ended.lengths import measure_lengths
 from scalegrad.tasks.summarization import training as summarization
 from scalegrad.tasks.summarization.recipes import Recipe
+from tests.tasks.open_ended.conftest import saved, text_file, tiny
 
 __all__ = ["saved", "text_file", "tiny"]
 

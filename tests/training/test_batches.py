@@ -5,7 +5,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalegrad.tasks.training.batches import TrainingBatches, batches_in_epoch, shuffled
+from scalegrad.training.batches import TrainingBatches, batches_in_epoch, shuffled
 
 
 @given(st.integers(1, 40), st.integers(1, 7), st.integers(0, 5))

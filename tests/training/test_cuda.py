@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.tasks.training.test_fit import Stop, StopAt, log, weights
 
 from scalegrad.runs import Run
-from scalegrad.tasks.training import Settings, fit
+from scalegrad.training import Settings, fit
+from tests.training.test_fit import Stop, StopAt, log, weights
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 

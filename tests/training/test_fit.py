@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from transformers import GPT2LMHeadModel, TrainerCallback
 
 from scalegrad.runs import Run
-from scalegrad.tasks.training import Pad, Settings, checkpoints, fit
-from scalegrad.tasks.training.trainer import NotFinite
+from scalegrad.training import Pad, Settings, checkpoints, fit
+from scalegrad.training.trainer import NotFinite
 
 SETTINGS = Settings(
     max_steps=9,

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from scalegrad.tasks.training import training_progress
+from scalegrad.training import training_progress
 
 
 def test_steps_come_with_the_last_figures():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalegrad.tasks.training import Settings
+from scalegrad.training import Settings
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_configuration_that_cannot_serve_is_refused_before_anything_is_written
     with pytest.raises(ValueError, match=r"^fsdp: .*broken\.json is not JSON \(Expecting property name"):
         Settings(fsdp=str(tmp_path / "broken.json"))
     (tmp_path / "good.json").write_text("{}")
-    monkeypatch.setattr("scalegrad.tasks.training.settings.find_spec", lambda name: None)
+    monkeypatch.setattr("scalegrad.training.settings.find_spec", lambda name: None)
     with pytest.raises(
         ValueError, match=r"^deepspeed: the package is not installed; pip install deepspeed, or use fsdp$"
     ):

@@ -17,7 +17,7 @@ import typer
 
 from scalegrad._counts import counted
 from scalegrad._extras import need
-from scalegrad.cli.progress import bars, quiet_transformers, read_batch, status
+from scalegrad.runs.terminal import bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
     from scalegrad.decoding import Completed, Prefix, Strategy
@@ -100,7 +100,7 @@ def command(
     need("transformers", extra="complete")
     quiet_transformers()
     from scalegrad import decoding
-    from scalegrad.decoding.start import start_sentence, start_text
+    from scalegrad.models.start import start_sentence, start_text
 
     texts = list(islice(_texts(prefixes, field), limit)) if prefixes else []
     corpus = _corpus(text) if protocol else ""
@@ -135,7 +135,7 @@ def command(
 
 def check_start(start: str) -> None:
     """Refuse a bad --start before the model is loaded."""
-    from scalegrad.decoding.start import STARTS
+    from scalegrad.models.start import STARTS
 
     if start not in STARTS:
         raise ValueError(f"--start must be {', '.join(STARTS[:-1])} or {STARTS[-1]}, not {start!r}")

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from scalegrad._extras import need
-from scalegrad.cli.progress import bars, quiet_transformers
+from scalegrad.runs.terminal import bars, quiet_transformers
 
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the runs and report.html go.")]
 Model = Annotated[
@@ -57,8 +57,8 @@ def command(
     quiet_transformers()
     from scalegrad.lab.demo import demo
     from scalegrad.lab.sweep import run_sweep
-    from scalegrad.report.comparison import write_page
-    from scalegrad.report.comparison.terminal import print_comparison
+    from scalegrad.results.comparison import write_page
+    from scalegrad.results.comparison.terminal import print_comparison
     from scalegrad.runs import write_json
 
     began = time.perf_counter()

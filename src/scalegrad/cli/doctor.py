@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scalegrad._extras import MissingExtra
-from scalegrad.cli.progress import quiet_transformers, status
+from scalegrad.runs.terminal import quiet_transformers, status
 
 if TYPE_CHECKING:
     from scalegrad.lab.doctor import Finding

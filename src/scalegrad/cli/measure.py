@@ -17,7 +17,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from scalegrad._extras import need
 
 if TYPE_CHECKING:
-    from scalegrad.report.measure.files import Progress as Told
+    from scalegrad.results.measure.files import Progress as Told
 
 
 Files = Annotated[
@@ -64,9 +64,9 @@ def command(
         _refuse_options_for_files(context)
         _print_corpus(corpus, as_json)
         return
-    from scalegrad.report.measure import measure_files, report_as_dict
-    from scalegrad.report.measure.page import check_path, write_page
-    from scalegrad.report.measure.terminal import print_report
+    from scalegrad.results.measure import measure_files, report_as_dict
+    from scalegrad.results.measure.page import check_path, write_page
+    from scalegrad.results.measure.terminal import print_report
 
     sources = files or []
     if html:
@@ -99,7 +99,7 @@ def _refuse_options_for_files(context: typer.Context) -> None:
 
 
 def _print_corpus(name: str, as_json: bool) -> None:
-    from scalegrad.report.measure.corpus import corpus_rows, print_corpus_rows, rows_as_dict
+    from paper.human_rows import corpus_rows, print_corpus_rows, rows_as_dict
 
     with Console(stderr=True).status(f"reading {name}"):
         rows = corpus_rows(name)

@@ -36,10 +36,10 @@ def command(
     Example: scalegrad report runs/mle runs/sg --html report.html
     """
     need("numpy", extra="report")
-    from scalegrad.report import comparison as side_by_side
-    from scalegrad.report.comparison.terminal import markdown as as_markdown
-    from scalegrad.report.comparison.terminal import print_comparison
-    from scalegrad.report.figure import save_figure
+    from scalegrad.results import comparison as side_by_side
+    from scalegrad.results.comparison.terminal import markdown as as_markdown
+    from scalegrad.results.comparison.terminal import print_comparison
+    from scalegrad.results.figure import save_figure
     from scalegrad.runs import check_writable_folder, write_text
 
     for path in (html, markdown):

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 
 from scalegrad._extras import need
-from scalegrad.cli.progress import bars, quiet_transformers
-from scalegrad.cli.training_options import (
+from scalegrad.runs.terminal import bars, quiet_transformers
+from scalegrad.tasks.open_ended.training_options import (
     MODEL_HELP,
     Accumulation,
     BatchSize,
@@ -92,9 +92,9 @@ def command(
         need(module, extra="demo")  # before the work, not after it
     quiet_transformers()
     from scalegrad.lab.sweep import Sweep, run_sweep, write_results
-    from scalegrad.report.comparison.terminal import print_comparison
+    from scalegrad.results.comparison.terminal import print_comparison
     from scalegrad.tasks.open_ended.training import TrainConfig
-    from scalegrad.tasks.training import Settings
+    from scalegrad.training import Settings
 
     told = {name: value for name, value in given.items() if value is not None}
     settings = Settings(**{name: told[name] for name in Settings.names() if name in told}, trackers=())

@@ -9,12 +9,12 @@ from scalegrad.decoding.beam import BeamSearch
 from scalegrad.decoding.completion import Completed, Prefix, complete, prefixes_from_ids, prefixes_of
 from scalegrad.decoding.generation import generate, generation_arguments
 from scalegrad.decoding.history import History
-from scalegrad.decoding.pretrained import load, load_tokenizer
 from scalegrad.decoding.processors import EndProcessor, NgramProcessor, NoveltyProcessor
 from scalegrad.decoding.sampling import RowNoise
-from scalegrad.decoding.start import start_ids
 from scalegrad.decoding.strategies import Beam, Greedy, MinP, Strategy, TopK, TopP, Typical, parse
 from scalegrad.decoding.words import WordBlock
+from scalegrad.models.pretrained import load, load_tokenizer
+from scalegrad.models.start import start_ids
 
 __all__ = [
     "Beam",

@@ -17,8 +17,8 @@ from scalegrad._extras import need
 from scalegrad._version import __version__
 from scalegrad.decoding.generation import check_new_tokens, generate
 from scalegrad.decoding.journal import Journal
-from scalegrad.decoding.memory import batch_estimate, out_of_memory
 from scalegrad.decoding.strategies import Beam, Strategy, parse
+from scalegrad.models.memory import batch_estimate, out_of_memory
 
 
 @dataclass(frozen=True)

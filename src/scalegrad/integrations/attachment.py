@@ -17,11 +17,11 @@ from scalegrad.integrations import refusals
 from scalegrad.integrations.decoder_inputs import decoder_inputs
 from scalegrad.integrations.documents import MARKS
 from scalegrad.integrations.labels import IGNORED, causal_batch, encoder_decoder_batch, logit_positions
-from scalegrad.integrations.objective import TokenLoss
 from scalegrad.integrations.output_layer import Finish, OutputLayer, Request, find_finish, is_plain
 from scalegrad.integrations.routers import with_router_losses
 from scalegrad.integrations.self_check import compare, has_room, no_traces, own_copies
 from scalegrad.nn import ScaleGradLoss
+from scalegrad.objectives.objective import TokenLoss
 
 _OF_THE_LOSS = ("labels", "shift_labels", "num_items_in_batch", "logits_to_keep")  # arguments a model runs without
 

@@ -16,10 +16,10 @@ from scalegrad.functional.heads import LogitsHead
 from scalegrad.integrations.attachment import Attachment, MeanParts, Watch
 from scalegrad.integrations.card import Saver
 from scalegrad.integrations.labels import IGNORED, causal_batch
-from scalegrad.integrations.objective import TokenLoss, record
 from scalegrad.integrations.output_layer import OutputLayer
 from scalegrad.integrations.routers import router_losses, with_router_losses
 from scalegrad.nn import ScaleGradLoss
+from scalegrad.objectives.objective import TokenLoss, record
 
 Model = TypeVar("Model", bound=Any)
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from scalegrad.functional.losses import Batch
-from scalegrad.integrations.objective import TokenLoss
+from scalegrad.objectives.objective import TokenLoss
 
 if TYPE_CHECKING:
     from scalegrad.integrations.attachment import Attachment

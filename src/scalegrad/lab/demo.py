@@ -5,7 +5,7 @@ from __future__ import annotations
 from scalegrad.lab.sweep import Sweep
 from scalegrad.models import base
 from scalegrad.tasks.open_ended.training import TrainConfig
-from scalegrad.tasks.training import Settings
+from scalegrad.training import Settings
 
 LEARNING_RATES = {base.NAME: 3e-4}
 """Of the models it is known for; others get that of the paper's kind of model, 3e-5."""

@@ -19,12 +19,12 @@ import torch
 
 from scalegrad._extras import need
 from scalegrad.decoding import load
-from scalegrad.decoding.memory import share_gpu
+from scalegrad.models.memory import share_gpu
 from scalegrad.runs import Run, only_here
 from scalegrad.tasks.open_ended.corpora import Corpus, find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run, saved_gamma
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished, train
-from scalegrad.tasks.training import training_progress
+from scalegrad.training import training_progress
 
 Progress = Callable[[str, int, int], None]
 

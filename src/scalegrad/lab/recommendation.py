@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from scalegrad.report.comparison import Comparison, System
-from scalegrad.report.comparison.columns import written
-from scalegrad.report.comparison.sensitivity import mean_rep_l
-from scalegrad.report.comparison.wording import penalty_alone_is_better
+from scalegrad.results.comparison import Comparison, System
+from scalegrad.results.comparison.columns import written
+from scalegrad.results.comparison.sensitivity import mean_rep_l
+from scalegrad.results.comparison.wording import penalty_alone_is_better
 
 
 @dataclass(frozen=True)

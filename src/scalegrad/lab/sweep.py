@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scalegrad.integrations.objective import Objective
 from scalegrad.lab.jobs import Job, Progress, Scoring, run_jobs
 from scalegrad.lab.recommendation import Recommendation, recommend
 from scalegrad.lab.trade_off import beside_the_penalty, held_equal
-from scalegrad.report.comparison import Comparison, compare_runs, plots, write_page
-from scalegrad.report.comparison.sensitivity import sensitivity_plots
-from scalegrad.report.comparison.terminal import markdown
-from scalegrad.report.figure import save_figure
+from scalegrad.objectives.objective import Objective
+from scalegrad.results.comparison import Comparison, compare_runs, plots, write_page
+from scalegrad.results.comparison.sensitivity import sensitivity_plots
+from scalegrad.results.comparison.terminal import markdown
+from scalegrad.results.figure import save_figure
 from scalegrad.runs import check_writable_folder, write_json, write_text
 from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.evaluation import check_limits

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scalegrad.report.comparison import Comparison, System
-from scalegrad.report.comparison.columns import column, written
-from scalegrad.report.comparison.curve import Point, is_curve, point, swept, where
+from scalegrad.results.comparison import Comparison, System
+from scalegrad.results.comparison.columns import column, written
+from scalegrad.results.comparison.curve import Point, is_curve, point, swept, where
 
 OF_TEXTS = ("rep_1", "rep_2", "rep_3")
 REPETITION = ("rep_1", "rep_2", "rep_3", "rep_window_16", "rep_window_32", "rep_window_128")

@@ -13,10 +13,10 @@ import torch
 from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._hub import hub_problem
-from scalegrad.decoding.gguf_header import read_header
 from scalegrad.decoding.history import end_ids
-from scalegrad.decoding.start import start_ids
 from scalegrad.models import base
+from scalegrad.models.gguf_header import read_header
+from scalegrad.models.start import start_ids
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 

@@ -10,10 +10,10 @@ from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
+from paper.printed import TABLES
 from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._version import __version__
-from scalegrad.report.paper import TABLES
 from scalegrad.runs import write_text
 from scalegrad.study.analysis import Analysis, PairFigures
 from scalegrad.study.votes import Vote, votes_csv

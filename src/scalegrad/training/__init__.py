@@ -4,9 +4,9 @@ Built on the Trainer of transformers, so that torchrun, FSDP2 and DeepSpeed work
 moment, the same call goes on from the last checkpoint and ends with the same weights.
 """
 
-from scalegrad.tasks.training.collate import Pad
-from scalegrad.tasks.training.fit import Fitted, fit
-from scalegrad.tasks.training.progress import training_progress
-from scalegrad.tasks.training.settings import Settings
+from scalegrad.training.collate import Pad
+from scalegrad.training.fit import Fitted, fit
+from scalegrad.training.progress import training_progress
+from scalegrad.training.settings import Settings
 
 __all__ = ["Fitted", "Pad", "Settings", "fit", "training_progress"]

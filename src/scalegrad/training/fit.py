@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from scalegrad._extras import need
-from scalegrad.decoding.memory import out_of_memory
 from scalegrad.integrations import hf
-from scalegrad.integrations.objective import Objective
+from scalegrad.models.memory import out_of_memory
+from scalegrad.objectives.objective import Objective
 from scalegrad.runs import Run
 from scalegrad.runs.process_memory import forget_peak, give_back_memory, peak_bytes
-from scalegrad.tasks.training import checkpoints
-from scalegrad.tasks.training.batches import BatchSampler, TrainingBatches, batches_in_epoch, shuffled
-from scalegrad.tasks.training.collate import Pad
-from scalegrad.tasks.training.saving import save_model
-from scalegrad.tasks.training.settings import Settings
+from scalegrad.training import checkpoints
+from scalegrad.training.batches import BatchSampler, TrainingBatches, batches_in_epoch, shuffled
+from scalegrad.training.collate import Pad
+from scalegrad.training.saving import save_model
+from scalegrad.training.settings import Settings
 
 if TYPE_CHECKING:
-    from scalegrad.tasks.training.trainer import RunTrainer
+    from scalegrad.training.trainer import RunTrainer
 
 Optimizers = Callable[[Any], tuple[torch.optim.Optimizer, Any]]
 
@@ -117,7 +117,7 @@ def fit(
 
 
 def _new_trainer(**options: Any) -> RunTrainer:
-    from scalegrad.tasks.training.trainer import RunTrainer  # loads transformers
+    from scalegrad.training.trainer import RunTrainer  # loads transformers
 
     try:
         return RunTrainer(**options)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from scalegrad.integrations.card import write_card
 from scalegrad.runs import Run
-from scalegrad.tasks.training import checkpoints
+from scalegrad.training import checkpoints
 
 if TYPE_CHECKING:
-    from scalegrad.tasks.training.trainer import RunTrainer
+    from scalegrad.training.trainer import RunTrainer
 
 
 def save_model(trainer: RunTrainer, tokenizer: Any, run: Run, step: int) -> Any:

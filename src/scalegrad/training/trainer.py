@@ -20,9 +20,9 @@ from transformers import Trainer, TrainerCallback
 from scalegrad.integrations import hf
 from scalegrad.integrations.labels import IGNORED
 from scalegrad.runs import Run
-from scalegrad.tasks.training import checkpoints
-from scalegrad.tasks.training.batches import TrainingBatches
-from scalegrad.tasks.training.settings import Settings
+from scalegrad.training import checkpoints
+from scalegrad.training.batches import TrainingBatches
+from scalegrad.training.settings import Settings
 
 
 class NotFinite(ValueError):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalegrad.report.claims.criteria import Reader
-from scalegrad.report.claims.table import Absent, Figures, FigureTable, of_paper, of_rows
-from scalegrad.report.paper import TABLES
+from paper.claims.criteria import Reader
+from paper.claims.table import Absent, Figures, FigureTable, of_paper, of_rows
+from paper.printed import TABLES
 
 NAMES = {"mle": "MLE", "ul": "UL α=1.0", "weak": "UL α=0.5", "sg": "SG γ=0.2", "half": "SG γ=0.5", "human": "Human"}
 VALID = Reader(of_paper(TABLES["wikitext-103 valid"]), NAMES)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scalegrad.report.claims import illustrations, judge_all, page, read_claims, read_results, read_settings
-from scalegrad.report.paper import TABLES
+from paper.claims import illustrations, judge_all, page, read_claims, read_results, read_settings
+from paper.printed import TABLES
 
 FOLDER = Path(__file__).parents[3] / "docs" / "results"
 CLAIMS = read_claims(FOLDER / "claims.toml")
@@ -51,7 +51,7 @@ def test_what_is_not_tested_says_why():
 
 
 def test_every_experiment_exists():
-    from scalegrad.lab.reproduction.catalogue import EXPERIMENTS
+    from paper.catalogue import EXPERIMENTS
 
     names = {experiment.name for experiment in EXPERIMENTS}
     assert {name for claim in CLAIMS for name in (claim.experiment, *claim.also)} - names <= {"demo"}
@@ -139,7 +139,7 @@ def test_every_run_behind_a_verdict_says_how_it_differs_from_the_paper(verdicts)
 
 def test_the_page_is_what_the_command_writes(verdicts):
     made = page(verdicts, read_settings(FOLDER / "claims.toml"))
-    assert (FOLDER / "claims.md").read_text() == made, "run python -m scalegrad.report.claims"
+    assert (FOLDER / "claims.md").read_text() == made, "run python -m paper.claims"
 
 
 def test_the_readme_counts_them_right(verdicts):

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from scalegrad.report.claims import Claim, Results, judge, page, read_claims, read_results, read_settings
-from scalegrad.report.claims.__main__ import main as write_page
+from paper.claims import Claim, Results, judge, page, read_claims, read_results, read_settings
+from paper.claims.__main__ import main as write_page
 
 
 def results(*rows, name="wikitext", experiment=None, corpus="", scale="gpu", seeds=3):
@@ -277,7 +277,7 @@ def test_a_file_with_a_mistake_is_refused(tmp_path, text, sentence, capsys):
         read_claims(tmp_path / "claims.toml")
     with pytest.raises(SystemExit, match="2"):
         write_page([str(tmp_path)])
-    assert capsys.readouterr().err.startswith("scalegrad.report.claims: ")
+    assert capsys.readouterr().err.startswith("paper.claims: ")
 
 
 def test_a_setting_says_model_and_data(tmp_path):

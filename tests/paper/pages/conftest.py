@@ -1,11 +1,11 @@
 """A hand-made reproduction with everything one may have: deviations, intervals, texts, a picture, a plot."""
 
 import pytest
-from tests.report.comparison.conftest import HOSTILE, LOOP, comparison
 
-from scalegrad.report.comparison import Comparison, Plot, Sample, System
-from scalegrad.report.figure import new_figure, style_axes
-from scalegrad.report.reproduction import Reproduction, Shown
+from paper.pages import Reproduction, Shown
+from scalegrad.results.comparison import Comparison, Plot, Sample, System
+from scalegrad.results.figure import new_figure, style_axes
+from tests.results.comparison.conftest import HOSTILE, LOOP, comparison
 
 __all__ = ["comparison"]
 

@@ -1,10 +1,10 @@
 """The page of reproductions in a real browser: it fits, and follows the reader's colours."""
 
 import pytest
+
+from paper.pages import write_folder, write_page
 from tests.browsers import browser
 from tests.pages import check_page
-
-from scalegrad.report.reproduction import write_folder, write_page
 
 __all__ = ["browser"]
 

@@ -7,9 +7,9 @@ import re
 import pytest
 from rich.console import Console
 
-from scalegrad.report.reproduction import Reproduction, page, read_all, read_folder, write_folder
-from scalegrad.report.reproduction.markdown import markdown
-from scalegrad.report.reproduction.terminal import print_reproduction
+from paper.pages import Reproduction, page, read_all, read_folder, write_folder
+from paper.pages.markdown import markdown
+from paper.pages.terminal import print_reproduction
 
 
 @pytest.fixture

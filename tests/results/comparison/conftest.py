@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scalegrad.report.comparison import Comparison, Sample, System
+from scalegrad.results.comparison import Comparison, Sample, System
 from scalegrad.runs import Run, samples_name
 
 CORPUS = "wikitext-103 test"

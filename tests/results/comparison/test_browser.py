@@ -6,10 +6,10 @@ Needs Chromium (Debian: apt-get install chromium).
 from __future__ import annotations
 
 import pytest
+
+from scalegrad.results.comparison import write_page
 from tests.browsers import browser
 from tests.pages import check_page
-
-from scalegrad.report.comparison import write_page
 
 __all__ = ["browser"]
 

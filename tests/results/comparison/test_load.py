@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.report.comparison.conftest import CORPUS, PROTOCOL, evaluation
 
-from scalegrad.report.comparison import compare_runs, find_runs, paper_rows
-from scalegrad.report.comparison.terminal import markdown
+from scalegrad.results.comparison import compare_runs, find_runs, paper_rows
+from scalegrad.results.comparison.terminal import markdown
 from scalegrad.runs import samples_name
+from tests.results.comparison.conftest import CORPUS, PROTOCOL, evaluation
 
 
 def test_seeds_are_merged_and_decodings_have_rows(make_run, tmp_path):

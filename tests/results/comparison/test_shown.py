@@ -10,12 +10,12 @@ from math import nan
 import pytest
 from rich.console import Console
 
-from scalegrad.report.comparison import Comparison, System, page, plots
-from scalegrad.report.comparison.columns import best, further_columns, main_columns
-from scalegrad.report.comparison.page import examples, how_it_was_made, tiles
-from scalegrad.report.comparison.sensitivity import sensitivity_plots
-from scalegrad.report.comparison.terminal import markdown, print_comparison
-from scalegrad.report.comparison.trade_off import trade_off
+from scalegrad.results.comparison import Comparison, System, page, plots
+from scalegrad.results.comparison.columns import best, further_columns, main_columns
+from scalegrad.results.comparison.page import examples, how_it_was_made, tiles
+from scalegrad.results.comparison.sensitivity import sensitivity_plots
+from scalegrad.results.comparison.terminal import markdown, print_comparison
+from scalegrad.results.comparison.trade_off import trade_off
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from scalegrad.report.comparison import Comparison, System, headline, sentences
-from scalegrad.report.comparison.columns import best
+from scalegrad.results.comparison import Comparison, System, headline, sentences
+from scalegrad.results.comparison.columns import best
 
 
 def models(sg: dict[str, float], mle: dict[str, float], twin: dict[str, float] | None = None) -> Comparison:

@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from scalegrad.report.measure import measure_files
+from scalegrad.results.measure import measure_files
 
 
 @pytest.fixture

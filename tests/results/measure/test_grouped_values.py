@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalegrad.report.measure import grouped_values
-from scalegrad.report.measure.grouped_values import GroupedValues
+from scalegrad.results.measure import grouped_values
+from scalegrad.results.measure.grouped_values import GroupedValues
 
 
 @settings(max_examples=60, deadline=None)

@@ -3,7 +3,7 @@
 import pytest
 
 from scalegrad.metrics import longest_loops, repetition
-from scalegrad.report.measure.human import embedded_blocks
+from scalegrad.results.measure.human import embedded_blocks
 
 
 @pytest.mark.parametrize("wikitext_form", [True, False])

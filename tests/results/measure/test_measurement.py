@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from scalegrad.report.measure import measure
+from scalegrad.results.measure import measure
 
 HUMAN = "The lobster is caught in pots along the coast and sold fresh in the towns nearby."
 STUCK = "We saw the horses. The horses are brown. The horses are brown. The horses are brown. The horses are"

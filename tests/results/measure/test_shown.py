@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from scalegrad.report.measure import build_report, measure
-from scalegrad.report.measure.page import page, write_page
-from scalegrad.report.measure.terminal import print_report
-from scalegrad.report.measure.wording import sentences
+from scalegrad.results.measure import build_report, measure
+from scalegrad.results.measure.page import page, write_page
+from scalegrad.results.measure.terminal import print_report
+from scalegrad.results.measure.wording import sentences
 
 EVIL = '<script>alert(1)</script> \x1b[31m[bold]"&\u202e ' + "say it again now " * 10
 REPORT = build_report(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from scalegrad.metrics import diversity, repetition
-from scalegrad.report.measure import build_report, grouped_values, measure, measure_files, report_as_dict
-from scalegrad.report.measure.human import embedded_blocks
+from scalegrad.results.measure import build_report, grouped_values, measure, measure_files, report_as_dict
+from scalegrad.results.measure.human import embedded_blocks
 
 BLOCKS = list(embedded_blocks(60, wikitext_form=False))[:300]
 
@@ -100,7 +100,7 @@ def test_unequal_numbers_of_texts_do_not_pair():
 
 
 def test_more_texts_than_the_corpus_has_leave_uniq_w_out(monkeypatch):
-    monkeypatch.setattr("scalegrad.report.measure.side_by_side.embedded_blocks", lambda words, form: iter(BLOCKS[:9]))
+    monkeypatch.setattr("scalegrad.results.measure.side_by_side.embedded_blocks", lambda words, form: iter(BLOCKS[:9]))
     row = build_report([measure(BLOCKS[:10], "x")]).rows[-1]
     assert (row.uniq_w, row.texts) == (None, 9)
 

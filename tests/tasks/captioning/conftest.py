@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from scalegrad.models.captioner import Captioner, CaptionerConfig
+from scalegrad.tasks.captioning.captioner import Captioner, CaptionerConfig
 from scalegrad.tasks.captioning.experiment import scene_examples
 
 

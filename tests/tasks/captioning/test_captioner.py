@@ -10,8 +10,8 @@ from torch import nn
 
 from scalegrad import ScaleGradLoss, decoding
 from scalegrad.integrations import hf
-from scalegrad.models.captioner import Captioner
-from scalegrad.models.captioner.recurrence import LstmStates, Regions, Weights, fast_steps, steps
+from scalegrad.tasks.captioning.captioner import Captioner
+from scalegrad.tasks.captioning.captioner.recurrence import LstmStates, Regions, Weights, fast_steps, steps
 from scalegrad.tasks.captioning.dataset import regions_batch
 
 LABELS = torch.tensor([[5, 9, 9, 4, 2], [7, 5, 2, -100, -100], [22, 3, 5, 5, 2]])
@@ -134,7 +134,7 @@ def test_fast_loop_is_the_plain_loop(missing):
 
 
 def test_training_takes_the_fast_loop_and_gives_the_same_gradients(make_captioner, images, monkeypatch):
-    from scalegrad.models.captioner import model as module
+    from scalegrad.tasks.captioning.captioner import model as module
 
     def gradients(fast):
         model = make_captioner().train()

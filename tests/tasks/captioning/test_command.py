@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from scalegrad.cli import main
-from scalegrad.lab import captioning as lab
+from scalegrad.tasks.captioning import runs as lab
 from scalegrad.tasks.captioning.scenes import make_scene
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scalegrad.integrations.objective import Objective
-from scalegrad.report.captioning import CaptionRun, choose_strengths, compare_captions, compare_stochastic
+from scalegrad.objectives.objective import Objective
+from scalegrad.tasks.captioning.report import CaptionRun, choose_strengths, compare_captions, compare_stochastic
 
 
 def run(objective, seed, cider, blocked, **more):

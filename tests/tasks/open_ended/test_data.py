@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
-from tests.tasks.open_ended.conftest import start_tokenizer
 
 from scalegrad.data import encode_corpus, gpt2_tokenizer, wikitext103
 from scalegrad.tasks.open_ended.data import Examples, Fields, hold_out, read_examples
+from tests.tasks.open_ended.conftest import start_tokenizer
 
 END = 50256
 

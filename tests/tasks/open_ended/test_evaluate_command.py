@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tasks.open_ended.conftest import saved, text_file, tiny
 
 from scalegrad.cli import main
 from scalegrad.runs import Run
+from tests.tasks.open_ended.conftest import saved, text_file, tiny
 
 __all__ = ["saved", "text_file", "tiny"]
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.tasks.open_ended.conftest import CONTEXT
 
 from scalegrad.data import encode_corpus, gpt2_tokenizer
 from scalegrad.tasks.open_ended.corpora import Corpus, find_corpus
@@ -20,6 +19,7 @@ from scalegrad.tasks.open_ended.evaluation import (
     notes,
     text_figures,
 )
+from tests.tasks.open_ended.conftest import CONTEXT
 
 GAMMA = 0.3
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from scalegrad.cli.train import _asked
-from scalegrad.integrations.objective import Objective
-from scalegrad.lab import recipes
+from scalegrad.objectives.objective import Objective
+from scalegrad.tasks.open_ended import recipes
+from scalegrad.tasks.open_ended.train_command import _asked
 
 
 def test_the_papers_numbers():

@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 import torch
-from tests.tasks.open_ended.conftest import CONTEXT, tiny_model
-from tests.tasks.open_ended.test_evaluation import GAMMA, oracle
 
 from scalegrad.data import encode_corpus
 from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.evaluation import cut_corpus, evaluate
 from scalegrad.tasks.open_ended.kept_figures import merged
+from tests.tasks.open_ended.conftest import CONTEXT, tiny_model
+from tests.tasks.open_ended.test_evaluation import GAMMA, oracle
 
 WINDOWS = (16, 32, 128)
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.cli import training_process
 
 from scalegrad.cli import main
 from scalegrad.runs import Run
-from scalegrad.tasks.training import checkpoints
+from scalegrad.training import checkpoints
+from tests.cli import training_process
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 WORDS = ("the", "horses", "are", "brown", "and", "white", "run", "over", "green", "hills", "while", "a", "small", "dog")

@@ -7,13 +7,13 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from tests.tasks.open_ended.conftest import tiny_model
 
 from scalegrad import decoding
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended import training
 from scalegrad.tasks.open_ended.training import TrainConfig, train
-from scalegrad.tasks.training import Settings
+from scalegrad.training import Settings
+from tests.tasks.open_ended.conftest import tiny_model
 
 QUICK = Settings(max_steps=2, batch_size=2, trackers=())
 
@@ -157,7 +157,7 @@ def test_longer_validation_texts_are_fewer(saved, text_file, tmp_path):
 
 def test_validation_of_the_papers_recipe_is_whole():
     """One sequence a step, 1,000 steps between validations: all of WikiText-103's validation text."""
-    from scalegrad.lab.recipes import find
+    from scalegrad.tasks.open_ended.recipes import find
 
     settings = find("paper").config.settings
     assert training.most_validated(settings, 100_000, 300.0, 300.0) == (2_000, 1_000)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 server = multiprocessing.get_context("forkserver")
-server.set_forkserver_preload(["torch", "transformers", "scalegrad.tasks.training.trainer", __name__])
+server.set_forkserver_preload(["torch", "transformers", "scalegrad.training.trainer", __name__])
 
 
 def run(arguments: list[str], errors: str, file_size: int | None = None, powerless: bool = False) -> None:

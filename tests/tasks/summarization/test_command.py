@@ -4,9 +4,9 @@ import contextlib
 import json
 
 import pytest
-from tests.tiny_bert import save_tiny_bert
 
 from scalegrad.cli import main
+from tests.tiny_bert import save_tiny_bert
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
     out = tmp_path / "runs"
     drawn = []
     monkeypatch.setattr(
-        "scalegrad.cli.summarize.bars", lambda: contextlib.nullcontext(lambda *given: drawn.append(given))
+        "scalegrad.tasks.summarization.command.bars", lambda: contextlib.nullcontext(lambda *given: drawn.append(given))
     )
     settings = ["--model", bert, "--recipe", "small", "--limit", "8", "--steps", "2", "--json"]
     code, told, err = run(capsys, "train", out, *settings, "-o", "mle", "-o", "sg=0.8")

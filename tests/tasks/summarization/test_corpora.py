@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scalegrad.report.paper import SETTINGS
+from paper.printed import SETTINGS
 from scalegrad.tasks.summarization.corpora import PAPER_SIZES, check_sizes, load_split
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from tests.tiny_bert import tiny_tokenizer
 from transformers import BartConfig, GenerationConfig, GPT2Config, T5Config
 
 from scalegrad.data.pairs import Pair
-from scalegrad.models.bertsum import BertSumConfig, load_bert_tokenizer
+from scalegrad.tasks.summarization.bertsum import BertSumConfig, load_bert_tokenizer
 from scalegrad.tasks.summarization.formats import BertSumFormat, CausalFormat, Collate, EncoderDecoderFormat, format_for
+from tests.tiny_bert import tiny_tokenizer
 
 PAIR = Pair("1", ("the cat sat .", "it was red .", "a dog ran ."), ("the cat sat\nit was big",))
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from scalegrad.models.bertsum import BertSum, load_bert, load_bert_tokenizer
+from scalegrad.tasks.summarization.bertsum import BertSum, load_bert, load_bert_tokenizer
 from scalegrad.tasks.summarization.noam import PAPER_DECODER, PAPER_ENCODER, Noam, split_parameters, two_adams
 
 

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.tiny_bert import WORDS, save_tiny_bert, tiny_tokenizer
 
 from scalegrad import ScaleGradLoss
 from scalegrad.data.pairs import Pair
 from scalegrad.integrations import hf
-from scalegrad.models.bertsum import BertSum, load_bert, load_bert_tokenizer
 from scalegrad.runs import Run
+from scalegrad.tasks.summarization.bertsum import BertSum, load_bert, load_bert_tokenizer
 from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
 from scalegrad.tasks.summarization.formats import BertSumFormat, format_for
 from scalegrad.tasks.summarization.models import load_summarizer
@@ -20,7 +19,8 @@ from scalegrad.tasks.summarization.noam import Noam
 from scalegrad.tasks.summarization.recipes import RECIPES, Recipe, paper
 from scalegrad.tasks.summarization.training import Task, selector_examples, train
 from scalegrad.tasks.summarization.writing import summarize
-from scalegrad.tasks.training import Settings
+from scalegrad.training import Settings
+from tests.tiny_bert import WORDS, save_tiny_bert, tiny_tokenizer
 
 QUIET = {"trackers": (), "weight_decay": 0.0, "max_grad_norm": 0.0, "precision": "fp32"}
 RECIPE = Recipe(

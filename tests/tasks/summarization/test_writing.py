@@ -5,8 +5,8 @@ import torch
 
 from scalegrad import decoding
 from scalegrad.data.pairs import Pair
-from scalegrad.models.bertsum import BertSum, load_bert, load_bert_tokenizer
 from scalegrad.tasks.summarization import writing
+from scalegrad.tasks.summarization.bertsum import BertSum, load_bert, load_bert_tokenizer
 from scalegrad.tasks.summarization.formats import format_for
 from scalegrad.tasks.summarization.selection import choose_beta
 from scalegrad.tasks.summarization.writing import BEAM, summarize

@@ -3,18 +3,18 @@
 The data is plain (`System`): figures, deviations over seeds, a training log, texts. It comes from run folders
 (`compare_runs`) or from anywhere else.
 
->>> from scalegrad.report.comparison import Comparison, System, headline
+>>> from scalegrad.results.comparison import Comparison, System, headline
 >>> headline(Comparison([System("MLE", {"rep_1": 0.66}, family="mle"), System("SG", {"rep_1": 0.44}, family="sg")]))
 'Of 100 words, SG repeats 44 and MLE 66.'
 """
 
-from scalegrad.report.comparison.evaluations import human_row, paper_rows, rows_of
-from scalegrad.report.comparison.load import compare_runs, find_runs
-from scalegrad.report.comparison.page import page, write_page
-from scalegrad.report.comparison.picture import Plot
-from scalegrad.report.comparison.plots import plots
-from scalegrad.report.comparison.systems import Comparison, Sample, System, merge_seeds
-from scalegrad.report.comparison.wording import headline, sentences
+from scalegrad.results.comparison.evaluations import human_row, paper_rows, rows_of
+from scalegrad.results.comparison.load import compare_runs, find_runs
+from scalegrad.results.comparison.page import page, write_page
+from scalegrad.results.comparison.picture import Plot
+from scalegrad.results.comparison.plots import plots
+from scalegrad.results.comparison.systems import Comparison, Sample, System, merge_seeds
+from scalegrad.results.comparison.wording import headline, sentences
 
 __all__ = [
     "Comparison",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scalegrad.report.comparison.systems import System
-from scalegrad.report.figure import BLUE, GREEN, GREY, INK, PURPLE, VERMILLION
+from scalegrad.results.comparison.systems import System
+from scalegrad.results.figure import BLUE, GREEN, GREY, INK, PURPLE, VERMILLION
 
 # The page has a variable of each name, with another value in the dark (see themed_svg).
 PALETTE = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scalegrad.report.comparison.systems import System
+from scalegrad.results.comparison.systems import System
 
 
 class Column(NamedTuple):

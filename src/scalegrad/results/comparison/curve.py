@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from scalegrad.report.comparison.systems import System
+from scalegrad.results.comparison.systems import System
 
 Point = tuple[float, float]
 

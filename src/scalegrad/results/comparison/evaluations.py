@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from scalegrad.report.comparison.systems import Sample, System
-from scalegrad.report.paper import TABLES, PaperTable
+from paper.printed import TABLES, PaperTable
+from scalegrad.results.comparison.systems import Sample, System
 
 HUMAN = "Human"
 HUMAN_TEXTS = "The paper's human row is on texts of 150 tokens, the one here on texts as long as the models'."

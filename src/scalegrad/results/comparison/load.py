@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scalegrad.report.comparison.evaluations import Texts, human_row, objective_label, paper_rows, rows_of
-from scalegrad.report.comparison.systems import Comparison, Sample, System, merge_seeds
+from scalegrad.results.comparison.evaluations import Texts, human_row, objective_label, paper_rows, rows_of
+from scalegrad.results.comparison.systems import Comparison, Sample, System, merge_seeds
 from scalegrad.runs import Run, samples_name
 
 Scored = tuple[Run, dict[str, Any]]  # a run, and its evaluations by corpus or that of one corpus

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from scalegrad._extras import need
 from scalegrad._version import __version__
 from scalegrad.metrics import clean_up_spaces, repetition
-from scalegrad.report.comparison.colours import Look, looks
-from scalegrad.report.comparison.columns import (
+from scalegrad.results.comparison.colours import Look, looks
+from scalegrad.results.comparison.columns import (
     BOLD,
     COLUMNS,
     Column,
@@ -22,13 +22,13 @@ from scalegrad.report.comparison.columns import (
     written,
     written_spread,
 )
-from scalegrad.report.comparison.picture import Plot
-from scalegrad.report.comparison.plots import plots
-from scalegrad.report.comparison.spans import Piece, ends_stuck, pieces
-from scalegrad.report.comparison.systems import Comparison, System, spoken_of
-from scalegrad.report.comparison.themed_svg import inline_svg, svg_width
-from scalegrad.report.comparison.wording import headline, sentences
-from scalegrad.report.measure.wording import printable
+from scalegrad.results.comparison.picture import Plot
+from scalegrad.results.comparison.plots import plots
+from scalegrad.results.comparison.spans import Piece, ends_stuck, pieces
+from scalegrad.results.comparison.systems import Comparison, System, spoken_of
+from scalegrad.results.comparison.themed_svg import inline_svg, svg_width
+from scalegrad.results.comparison.wording import headline, sentences
+from scalegrad.results.measure.wording import printable
 from scalegrad.runs import flat_config, write_text
 
 EXAMPLES = 6
@@ -170,7 +170,7 @@ def examples(comparison: Comparison, count: int = EXAMPLES, shown: Sequence[Syst
 def spread_prefixes(systems: Sequence[System], count: int = EXAMPLES) -> list[str]:
     """At most `count` of the prefixes that all these systems continued, evenly spread over them.
 
-    >>> from scalegrad.report.comparison import Sample
+    >>> from scalegrad.results.comparison import Sample
     >>> texts = [System(name, {}, samples=[Sample(prefix, "") for prefix in "abcdef"]) for name in ("MLE", "SG")]
     >>> spread_prefixes(texts, 3)
     ['a', 'c', 'e']

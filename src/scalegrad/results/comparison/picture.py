@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from scalegrad.report.comparison.colours import PALETTE
+from scalegrad.results.comparison.colours import PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scalegrad.report.comparison.colours import PALETTE, Look, looks
-from scalegrad.report.comparison.columns import column, written
-from scalegrad.report.comparison.picture import NAMED_POINTS, SIZE, Plot, grid, legend
-from scalegrad.report.comparison.systems import Comparison, System, spoken_of
-from scalegrad.report.comparison.trade_off import trade_off
-from scalegrad.report.figure import new_figure, style_axes
+from scalegrad.results.comparison.colours import PALETTE, Look, looks
+from scalegrad.results.comparison.columns import column, written
+from scalegrad.results.comparison.picture import NAMED_POINTS, SIZE, Plot, grid, legend
+from scalegrad.results.comparison.systems import Comparison, System, spoken_of
+from scalegrad.results.comparison.trade_off import trade_off
+from scalegrad.results.figure import new_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad.report.comparison.columns import best, column, further_columns, main_columns, written, written_spread
-from scalegrad.report.comparison.systems import Comparison, System
-from scalegrad.report.comparison.wording import headline, sentences
-from scalegrad.report.fitting_table import print_fitting
-from scalegrad.report.measure.wording import printable
+from scalegrad.results.comparison.columns import best, column, further_columns, main_columns, written, written_spread
+from scalegrad.results.comparison.systems import Comparison, System
+from scalegrad.results.comparison.wording import headline, sentences
+from scalegrad.results.fitting_table import print_fitting
+from scalegrad.results.measure.wording import printable
 
 _STYLES = {"human": "green", "paper": "dim", "decoded": "", "trained": ""}
 

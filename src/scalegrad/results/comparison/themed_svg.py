@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from scalegrad._extras import need
-from scalegrad.report.comparison.colours import PALETTE
+from scalegrad.results.comparison.colours import PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from scalegrad._counts import counted
-from scalegrad.report.comparison.columns import column, main_columns, written
-from scalegrad.report.comparison.systems import Comparison, System
+from scalegrad.results.comparison.columns import column, main_columns, written
+from scalegrad.results.comparison.systems import Comparison, System
 
 # Differences below these are called none: of shares, and of perplexities (relative).
 _SHARE, _PERPLEXITY = 0.005, 0.01

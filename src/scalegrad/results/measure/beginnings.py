@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalegrad.metrics import clean_up_spaces
-from scalegrad.report.measure.human import first_words
+from scalegrad.results.measure.human import first_words
 
 Ints = NDArray[np.int32]
 

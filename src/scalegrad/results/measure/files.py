@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from scalegrad.data import read_texts
-from scalegrad.report.measure.beginnings import paired_beginnings, word_counts
-from scalegrad.report.measure.measurement import Measurement, measure
-from scalegrad.report.measure.side_by_side import MeasureReport, build_report
+from scalegrad.results.measure.beginnings import paired_beginnings, word_counts
+from scalegrad.results.measure.measurement import Measurement, measure
+from scalegrad.results.measure.side_by_side import MeasureReport, build_report
 
 # Told the file (as it was given) and the bytes read of it so far, in all readings together.
 Progress = Callable[[str, int], None]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from scalegrad.metrics import Loop, RepetitionCounter, clean_up_spaces, compression_ratio, longest_loops, words
 from scalegrad.metrics.word_tokens import batches
-from scalegrad.report.measure.beginnings import Beginnings
-from scalegrad.report.measure.grouped_values import GroupedValues
-from scalegrad.report.measure.human import first_words, looks_like_wikitext
+from scalegrad.results.measure.beginnings import Beginnings
+from scalegrad.results.measure.grouped_values import GroupedValues
+from scalegrad.results.measure.human import first_words, looks_like_wikitext
 
 Floats = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from scalegrad._extras import need
-from scalegrad.report.measure.side_by_side import FIGURES, PAIRED, MeasureReport
-from scalegrad.report.measure.wording import MEANINGS, TITLES, describe, number, p_value, printable, sentences, signed
+from scalegrad.results.measure.side_by_side import FIGURES, PAIRED, MeasureReport
+from scalegrad.results.measure.wording import MEANINGS, TITLES, describe, number, p_value, printable, sentences, signed
 from scalegrad.runs import write_text
 
 _STRIPS = ("rep_1", "rep_2", "rep_3", "rep_4", "stuck", "diversity")
@@ -23,7 +23,7 @@ def page(report: MeasureReport) -> str:
         number=number, signed=signed, p_value=p_value, describe=describe, titles=TITLES, meanings=MEANINGS
     )
     environment.filters["printable"] = printable
-    source = files("scalegrad.report.measure").joinpath("page.html.j2").read_text(encoding="utf-8")
+    source = files("scalegrad.results.measure").joinpath("page.html.j2").read_text(encoding="utf-8")
     html: str = environment.from_string(source).render(
         report=report, sentences=sentences(report), figures=FIGURES, paired=PAIRED, strips=_STRIPS
     )

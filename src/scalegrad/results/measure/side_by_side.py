@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scalegrad._counts import are, counted
 from scalegrad.metrics import repetition
 from scalegrad.metrics.significance import bootstrap, paired_bootstrap, permutation_test
-from scalegrad.report.measure.grouped_values import GroupedValues
-from scalegrad.report.measure.human import embedded_blocks
-from scalegrad.report.measure.measurement import PER_TEXT, Measurement, Quote, measure
+from scalegrad.results.measure.grouped_values import GroupedValues
+from scalegrad.results.measure.human import embedded_blocks
+from scalegrad.results.measure.measurement import PER_TEXT, Measurement, Quote, measure
 
 Floats = NDArray[np.float64]
 

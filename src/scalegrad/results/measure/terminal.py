@@ -8,10 +8,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad.report.fitting_table import print_fitting
-from scalegrad.report.measure.measurement import Quote
-from scalegrad.report.measure.side_by_side import FIGURES, PAIRED, Difference, MeasureReport, Row
-from scalegrad.report.measure.wording import (
+from scalegrad.results.fitting_table import print_fitting
+from scalegrad.results.measure.measurement import Quote
+from scalegrad.results.measure.side_by_side import FIGURES, PAIRED, Difference, MeasureReport, Row
+from scalegrad.results.measure.wording import (
     MEANINGS,
     TITLES,
     describe,

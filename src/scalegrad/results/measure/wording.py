@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from scalegrad._counts import counted
-from scalegrad.report.measure.measurement import Quote
-from scalegrad.report.measure.side_by_side import MeasureReport
+from scalegrad.results.measure.measurement import Quote
+from scalegrad.results.measure.side_by_side import MeasureReport
 
 # What a column is called, and what it is, for a reader who sees it for the first time.
 TITLES = {

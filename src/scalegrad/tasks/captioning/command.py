@@ -14,13 +14,13 @@ from rich.console import Console
 
 from scalegrad._counts import counted
 from scalegrad._extras import need
-from scalegrad.cli.progress import bars, quiet_transformers, status
+from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:
-    from scalegrad.report.captioning import CaptionRun
     from scalegrad.tasks.captioning.dataset import Example
     from scalegrad.tasks.captioning.experiment import Splits
     from scalegrad.tasks.captioning.problems import Problems
+    from scalegrad.tasks.captioning.report import CaptionRun
     from scalegrad.tasks.captioning.scoring import Told
 
 app = typer.Typer(
@@ -100,11 +100,11 @@ def train(
     quiet_transformers()
     from dataclasses import replace
 
-    from scalegrad.integrations.objective import Objective
-    from scalegrad.lab.captioning import SCALES, caption_experiment, run_scenes, summary, trainings_at_a_time
+    from scalegrad.objectives.objective import Objective
     from scalegrad.runs import check_writable_folder, write_json
     from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES
     from scalegrad.tasks.captioning.problems import Problems
+    from scalegrad.tasks.captioning.runs import SCALES, caption_experiment, run_scenes, summary, trainings_at_a_time
     from scalegrad.tasks.captioning.training import PAPER
 
     objectives = [Objective.parse(text) for text in objective] if objective else list(PAPER_OBJECTIVES)
@@ -274,10 +274,10 @@ def _examples(
 
 
 def _show(runs: list[CaptionRun], out: Path, corpus: str, images: Path | None, as_json: bool) -> None:
-    from scalegrad.lab.captioning import summary
-    from scalegrad.report.captioning import choose_strengths, compare_captions, compare_stochastic
-    from scalegrad.report.comparison import write_page
-    from scalegrad.report.comparison.terminal import print_comparison, print_table
+    from scalegrad.results.comparison import write_page
+    from scalegrad.results.comparison.terminal import print_comparison, print_table
+    from scalegrad.tasks.captioning.report import choose_strengths, compare_captions, compare_stochastic
+    from scalegrad.tasks.captioning.runs import summary
 
     written = runs[0].texts["references"]
     names = list(written)[:: max(1, len(written) // ON_PAGE)][:ON_PAGE]  # evenly spread: nobody chooses
@@ -301,8 +301,8 @@ def _show(runs: list[CaptionRun], out: Path, corpus: str, images: Path | None, a
 
 def _pictures(names: Sequence[str], corpus: str, images: Path | None) -> dict[str, str]:
     """Pictures for the page, as data: addresses, as far as they are at hand."""
-    from scalegrad.lab.captioning import picture_address, scene_picture
     from scalegrad.tasks.captioning.extraction import images_in, read_image
+    from scalegrad.tasks.captioning.runs import picture_address, scene_picture
 
     if corpus == "scenes":
         return {name: scene_picture(name) for name in names}
@@ -311,10 +311,10 @@ def _pictures(names: Sequence[str], corpus: str, images: Path | None) -> dict[st
 
 
 def _print_figures(found: Mapping[str, Mapping[str, float]], corpus: str) -> None:
-    from scalegrad.report.beside_paper import paper_systems
-    from scalegrad.report.captioning import FIGURES
-    from scalegrad.report.comparison import Comparison, System
-    from scalegrad.report.comparison.terminal import print_table
+    from paper.beside_paper import paper_systems
+    from scalegrad.results.comparison import Comparison, System
+    from scalegrad.results.comparison.terminal import print_table
+    from scalegrad.tasks.captioning.report import FIGURES
 
     # Without a model the people's figures are the table, not what a table is held against.
     alone = set(found) == {"human"}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalegrad.models.captioner import IGNORED
+from scalegrad.tasks.captioning.captioner import IGNORED
 from scalegrad.tasks.captioning.features import Features
 from scalegrad.tasks.captioning.paragraphs import Captioned
 from scalegrad.tasks.captioning.problems import Problems

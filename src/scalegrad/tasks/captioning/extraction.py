@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from scalegrad._extras import need
-from scalegrad.decoding.pretrained import find_device
+from scalegrad.models.pretrained import find_device
 from scalegrad.runs import replacing
 from scalegrad.tasks.captioning.detector import load_detector
 from scalegrad.tasks.captioning.features import Features, open_features, save_features

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from scalegrad._extras import need
-from scalegrad.decoding.pretrained import find_device
+from scalegrad.models.pretrained import find_device
 
 
 def load_captioner(name: str) -> tuple[Any, Any]:
@@ -17,7 +17,7 @@ def load_captioner(name: str) -> tuple[Any, Any]:
     if not (folder / "config.json").is_file():
         raise FileNotFoundError(f"{name} holds no captioner: there is no config.json in it or in its model folder")
     hf = need("transformers", extra="caption")
-    from scalegrad.models.captioner import Captioner, CaptionerConfig
+    from scalegrad.tasks.captioning.captioner import Captioner, CaptionerConfig
 
     config = CaptionerConfig.from_pretrained(str(folder))
     if config.model_type != CaptionerConfig.model_type or not (folder / "model.safetensors").is_file():

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalegrad.integrations.objective import Objective
-from scalegrad.report.beside_paper import paper_systems
-from scalegrad.report.comparison import Comparison, Sample, System, merge_seeds
+from paper.beside_paper import paper_systems
+from scalegrad.objectives.objective import Objective
+from scalegrad.results.comparison import Comparison, Sample, System, merge_seeds
 
 PLAIN, BLOCKED = "greedy", "3-block"
 FIGURES = ("cider", "bleu", "rep_1", "rep_2", "rep_3", "words")

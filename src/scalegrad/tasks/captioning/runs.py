@@ -2,7 +2,7 @@
 
 On a machine without the command line's packages:
 
-    python -m scalegrad.lab.captioning --out FOLDER --scale large --seeds 3 --parallel 9
+    python -m scalegrad.tasks.captioning.runs --out FOLDER --scale large --seeds 3 --parallel 9
 
 `--regions FILE` keeps the scenes' features, and makes them where FILE is not there yet; a machine that has the file
 needs no Pillow.
@@ -25,8 +25,7 @@ from typing import Any
 
 import torch
 
-from scalegrad.integrations.objective import Objective
-from scalegrad.report.captioning import CaptionRun
+from scalegrad.objectives.objective import Objective
 from scalegrad.runs import Run, replacing, write_json
 from scalegrad.tasks.captioning.experiment import (
     FILES,
@@ -37,10 +36,11 @@ from scalegrad.tasks.captioning.experiment import (
     scene_splits,
 )
 from scalegrad.tasks.captioning.features import Features, open_features, save_features
+from scalegrad.tasks.captioning.report import CaptionRun
 from scalegrad.tasks.captioning.scenes import make_scene
 from scalegrad.tasks.captioning.scoring import Told
 from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, record
-from scalegrad.tasks.training import training_progress
+from scalegrad.training import training_progress
 
 # How many scenes, and what is trained on them: minutes on a laptop, or minutes on a GPU.
 SCALES: dict[str, tuple[dict[str, int], Recipe]] = {
@@ -165,7 +165,7 @@ def run_scenes(
     if parallel <= 1 and left:
         splits = scene_splits(sizes, told, kept_regions(regions, sizes) if regions else None)
         return caption_experiment(splits, recipe, folder, objectives, range(seeds), told=told)
-    start = [sys.executable, "-m", "scalegrad.lab.captioning", "--out", str(folder), "--scale", scale]
+    start = [sys.executable, "-m", "scalegrad.tasks.captioning.runs", "--out", str(folder), "--scale", scale]
     start += ["--regions", str(regions)] if regions else []
     start += [] if epochs is None else ["--epochs", str(epochs)]
     names = {at: f"training {wanted[at][0].label}, seed {wanted[at][1]}" for at in left}
@@ -242,7 +242,9 @@ class _Child:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """The module as a command."""
-    parser = argparse.ArgumentParser(prog="python -m scalegrad.lab.captioning", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m scalegrad.tasks.captioning.runs", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs and captions.json")
     parser.add_argument("--scale", choices=tuple(SCALES), default="small")
     parser.add_argument("--objective", action="append", type=Objective.parse, help="default: the paper's three")

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from scalegrad._extras import need
-from scalegrad.integrations.objective import Objective
+from scalegrad.objectives.objective import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.captioning.dataset import Paragraphs, by_length, collate
-from scalegrad.tasks.training import Fitted, Settings, fit
+from scalegrad.training import Fitted, Settings, fit
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def train_captioner(
 
     `regions_from` names what made the features, so that `scalegrad caption IMAGE` can make them again.
     """
-    from scalegrad.models.captioner import Captioner, CaptionerConfig
+    from scalegrad.tasks.captioning.captioner import Captioner, CaptionerConfig
 
     torch.manual_seed(seed)
     model = Captioner(

@@ -13,7 +13,7 @@ KNOWN = "wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH or a text file"
 
 @dataclass(frozen=True)
 class Corpus:
-    """A text to score on; `name` is what the paper's tables (`scalegrad.report.paper`) call it, where they have it."""
+    """A text to score on; `name` is what the paper's tables (`paper.printed`) call it, where they have it."""
 
     name: str
     text: str

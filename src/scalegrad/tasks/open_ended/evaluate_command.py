@@ -12,7 +12,7 @@ from rich.console import Console
 
 from scalegrad._extras import need
 from scalegrad.cli.complete import Device, Dtype, Start, Trust, check_start
-from scalegrad.cli.progress import bars, quiet_transformers, read_batch, status
+from scalegrad.runs.terminal import bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
     from scalegrad.runs import Run
@@ -81,7 +81,7 @@ def command(
     need("transformers", extra="complete")
     quiet_transformers()
     from scalegrad import decoding
-    from scalegrad.decoding.start import start_sentence
+    from scalegrad.models.start import start_sentence
     from scalegrad.runs import check_writable_folder, write_json
     from scalegrad.tasks.open_ended.corpora import find_corpus
     from scalegrad.tasks.open_ended.evaluation import evaluate, evaluate_run, saved_gamma
@@ -146,9 +146,9 @@ def _run(model: str) -> Run | None:
 
 
 def _print(found: dict[str, Any], model: str, record: dict[str, Any] | None) -> None:
-    from scalegrad.report.comparison import Comparison, human_row, paper_rows, rows_of
-    from scalegrad.report.comparison.evaluations import objective_label
-    from scalegrad.report.comparison.terminal import print_figures
+    from scalegrad.results.comparison import Comparison, human_row, paper_rows, rows_of
+    from scalegrad.results.comparison.evaluations import objective_label
+    from scalegrad.results.comparison.terminal import print_figures
 
     trained = "" if record is None else _objective(record)
     label = objective_label(trained) if trained else Path(model).name

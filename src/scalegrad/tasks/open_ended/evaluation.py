@@ -22,9 +22,9 @@ from scalegrad.data import (
     read_texts,
 )
 from scalegrad.decoding import Prefix, Strategy, complete, parse, prefixes_from_ids, start_ids
-from scalegrad.decoding.start import start_text
-from scalegrad.integrations.objective import Objective
 from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
+from scalegrad.models.start import start_text
+from scalegrad.objectives.objective import Objective
 from scalegrad.runs import Run, samples_name, write_lines
 from scalegrad.tasks.open_ended.corpora import Corpus
 from scalegrad.tasks.open_ended.kept_figures import merged

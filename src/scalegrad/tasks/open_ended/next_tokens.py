@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from scalegrad import functional as SF
-from scalegrad.decoding.memory import in_batches
 from scalegrad.metrics import bits_per_byte, calibrated_perplexity, next_token, perplexity
+from scalegrad.models.memory import in_batches
 
 # Logits held at once: the set's are never together in memory.
 _CPU_LOGITS = 1 << 26

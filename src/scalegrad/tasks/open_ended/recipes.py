@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scalegrad.integrations.objective import Objective
+from scalegrad.objectives.objective import Objective
 from scalegrad.tasks.open_ended.training import TrainConfig
-from scalegrad.tasks.training import Settings
+from scalegrad.training import Settings
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalegrad._extras import need
-from scalegrad.cli.progress import bars, quiet_transformers
-from scalegrad.cli.training_options import (
+from scalegrad.runs.terminal import bars, quiet_transformers
+from scalegrad.tasks.open_ended.training_options import (
     Accumulation,
     Alpha,
     AsJson,
@@ -62,10 +62,10 @@ from scalegrad.cli.training_options import (
 )
 
 if TYPE_CHECKING:
-    from scalegrad.integrations.objective import Objective
-    from scalegrad.lab.recipes import Recipe
+    from scalegrad.objectives.objective import Objective
+    from scalegrad.tasks.open_ended.recipes import Recipe
     from scalegrad.tasks.open_ended.training import TrainConfig
-    from scalegrad.tasks.training import Fitted
+    from scalegrad.training import Fitted
 
 
 def command(
@@ -140,10 +140,10 @@ def command(
 
 def _asked(given: dict[str, Any]) -> Recipe:
     """The recipe, or what is usual, with every option that was given put in its place."""
-    from scalegrad.lab import recipes
+    from scalegrad.tasks.open_ended import recipes
     from scalegrad.tasks.open_ended.data import Fields
     from scalegrad.tasks.open_ended.training import Lora, TrainConfig
-    from scalegrad.tasks.training import Settings
+    from scalegrad.training import Settings
 
     if given["recipe"] is None and not (given["model"] and given["data"]):
         raise ValueError("name a model and what to train it on: scalegrad train MODEL DATA…")
@@ -178,7 +178,7 @@ def _asked(given: dict[str, Any]) -> Recipe:
 
 def _objective(usual: Objective, told: dict[str, Any]) -> Objective:
     """--objective sg --gamma 0.2, --objective sg=0.2, or the recipe's."""
-    from scalegrad.integrations.objective import Objective
+    from scalegrad.objectives.objective import Objective
 
     text = told.get("objective", str(usual))
     name = text.partition("=")[0]
@@ -201,7 +201,7 @@ def _name(config: TrainConfig) -> str:
 
 def _train(config: TrainConfig, folder: Path, overwrite: bool, printed: set[str]) -> Fitted:
     from scalegrad.tasks.open_ended.training import train
-    from scalegrad.tasks.training import training_progress
+    from scalegrad.training import training_progress
 
     with bars() as told:
         drawn = told if os.environ.get("RANK", "0") == "0" else None

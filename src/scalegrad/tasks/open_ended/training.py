@@ -15,14 +15,14 @@ from scalegrad._extras import need
 from scalegrad.data import gpt2_tokenizer
 from scalegrad.decoding import load, load_tokenizer
 from scalegrad.decoding.completion import weights_checksum
-from scalegrad.decoding.pretrained import check_vocabulary, load_config
-from scalegrad.decoding.start import start_text
-from scalegrad.integrations.objective import Objective
 from scalegrad.models import base
+from scalegrad.models.pretrained import check_vocabulary, load_config
+from scalegrad.models.start import start_text
+from scalegrad.objectives.objective import Objective
 from scalegrad.runs import Places, Run, check_writable_folder, flat_config, same_setting
 from scalegrad.runs.atomic import plain
 from scalegrad.tasks.open_ended.data import EMBEDDED, Examples, Fields, hold_out, read_examples
-from scalegrad.tasks.training import Fitted, Settings, fit
+from scalegrad.training import Fitted, Settings, fit
 
 GPT2_BPE = "gpt2-bpe"  # the embedded tokenizer, for a model from scratch
 # Layers, width and heads of GPT-2-shaped models: tiny has 0.8 million parameters beside its embeddings, small is

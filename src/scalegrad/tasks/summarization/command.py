@@ -16,7 +16,7 @@ from rich.console import Console
 
 from scalegrad._counts import counted
 from scalegrad._extras import need
-from scalegrad.cli.progress import Told, bars, quiet_transformers, read_batch, status
+from scalegrad.runs.terminal import Told, bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
     from scalegrad.runs import Run
@@ -117,7 +117,7 @@ def train(
     from scalegrad.tasks.summarization.corpora import check_sizes
     from scalegrad.tasks.summarization.training import Task
     from scalegrad.tasks.summarization.training import train as train_all
-    from scalegrad.tasks.training import training_progress
+    from scalegrad.training import training_progress
 
     chosen = _recipe(recipe, model, seed, steps)
     task = Task(model, data, chosen, limit, prompt, source_seen)
@@ -166,9 +166,9 @@ def evaluate(
     size = read_batch(batch)
     need("transformers", extra="summarize")
     quiet_transformers()
-    from scalegrad.report.summaries import load_sheet, print_sheet, write_page
     from scalegrad.tasks.summarization.corpora import check_sizes, load_split
     from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
+    from scalegrad.tasks.summarization.report import load_sheet, print_sheet, write_page
     from scalegrad.tasks.summarization.writing import BETAS, STOCHASTIC
 
     runs = _runs(folders)
@@ -292,7 +292,7 @@ def _recipe(name: str | None, model: str, seed: int, steps: int | None) -> Recip
 
 def _runs(folders: Sequence[Path]) -> list[Run]:
     """The finished summarisation runs in these folders; stage 1 is none to evaluate."""
-    from scalegrad.report.comparison import find_runs
+    from scalegrad.results.comparison import find_runs
 
     found = [
         run for run in find_runs(folders) if run.config.get("task") == "summarization" and "objective" in run.config

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from scalegrad._extras import need
-from scalegrad.decoding.pretrained import load
+from scalegrad.models.pretrained import load
 
 
 def is_bert(name: str) -> bool:
@@ -15,7 +15,7 @@ def is_bert(name: str) -> bool:
     >>> is_bert("minilm")
     True
     """
-    from scalegrad.models.bertsum import DEFAULT_ENCODER
+    from scalegrad.tasks.summarization.bertsum import DEFAULT_ENCODER
 
     if name == DEFAULT_ENCODER:
         return True
@@ -36,7 +36,7 @@ def is_bert(name: str) -> bool:
 def load_summarizer(name: str, device: str = "auto", dtype: str = "auto") -> tuple[Any, Any]:
     """Model and tokenizer by hub name, or from a folder: a model's, or a run's that is finished."""
     need("transformers", extra="summarize")
-    import scalegrad.models.bertsum  # noqa: F401 (so that the Auto classes know a BertSum)
+    import scalegrad.tasks.summarization.bertsum  # noqa: F401 (so that the Auto classes know a BertSum)
 
     inside = Path(name).expanduser() / "model"
     model, tokenizer = load(str(inside) if (inside / "config.json").is_file() else name, device, dtype)

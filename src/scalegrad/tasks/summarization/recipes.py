@@ -8,7 +8,7 @@ from typing import Any
 from scalegrad.tasks.summarization.batching import TOKENS
 from scalegrad.tasks.summarization.formats import TARGET_TOKENS
 from scalegrad.tasks.summarization.noam import PAPER_DECODER, PAPER_ENCODER, Noam
-from scalegrad.tasks.training import Settings
+from scalegrad.training import Settings
 
 
 @dataclass(frozen=True)

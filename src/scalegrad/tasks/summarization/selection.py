@@ -1,6 +1,6 @@
 """What is chosen on the validation set, and by which rule.
 
-- Checkpoint: the one with the least plain validation NLL, whatever the objective (`scalegrad.tasks.training.fit`).
+- Checkpoint: the one with the least plain validation NLL, whatever the objective (`scalegrad.training.fit`).
 - Length normalisation β, for each model: the highest mean of ROUGE-1, -2 and -L F1 of its beam search.
 - Strength, α of unlikelihood and γ of ScaleGrad: the run with the highest such mean at its own best β.
 

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from scalegrad.data.pairs import Pair
-from scalegrad.integrations.objective import Objective
 from scalegrad.models import base
+from scalegrad.objectives.objective import Objective
 from scalegrad.runs import Places, Run
 from scalegrad.tasks.summarization.batching import token_batches
 from scalegrad.tasks.summarization.corpora import DEFAULT, load_split
@@ -26,7 +26,7 @@ from scalegrad.tasks.summarization.models import is_bert, load_summarizer
 from scalegrad.tasks.summarization.noam import two_adams
 from scalegrad.tasks.summarization.oracle import oracle
 from scalegrad.tasks.summarization.recipes import Recipe
-from scalegrad.tasks.training import Fitted, fit
+from scalegrad.training import Fitted, fit
 
 Encoded = list[dict[str, torch.Tensor]]
 
@@ -127,14 +127,14 @@ class _Data:
 
 def _places() -> Places:
     """Where a run's config.json may name a file or folder, and the names that mean none."""
-    from scalegrad.models.bertsum import DEFAULT_ENCODER
+    from scalegrad.tasks.summarization.bertsum import DEFAULT_ENCODER
 
     return {"model": (DEFAULT_ENCODER, base.NAME), "data.name": (DEFAULT,)}
 
 
 def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequence[Any]) -> str:
     """Stage 1; the folder of its model."""
-    from scalegrad.models.bertsum import SentenceSelector, load_bert, load_bert_tokenizer
+    from scalegrad.tasks.summarization.bertsum import SentenceSelector, load_bert, load_bert_tokenizer
 
     settings = task.recipe.selector
     if settings is None:
@@ -201,7 +201,7 @@ class _Writer:
     def _fresh(self) -> tuple[Any, Any]:
         if not self.bert:
             return load_summarizer(self.encoder, "cpu", "float32")
-        from scalegrad.models.bertsum import BertSum, load_bert, load_bert_tokenizer
+        from scalegrad.tasks.summarization.bertsum import BertSum, load_bert, load_bert_tokenizer
 
         tokenizer = load_bert_tokenizer(self.encoder)
         return BertSum.from_bert(load_bert(self.encoder), tokenizer, **self.task.recipe.decoder_shape), tokenizer

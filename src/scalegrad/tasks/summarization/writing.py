@@ -8,8 +8,8 @@ from typing import Any
 
 from scalegrad.data.pairs import Pair
 from scalegrad.decoding.generation import generate
-from scalegrad.decoding.memory import batch_estimate, in_batches
 from scalegrad.decoding.strategies import Beam, Strategy, parse
+from scalegrad.models.memory import batch_estimate, in_batches
 from scalegrad.tasks.summarization.formats import Collate, Example, Format
 
 BEAM = Beam(5, gnmt=1.0, block_words=3)  # the paper's search; its β is chosen on the validation set

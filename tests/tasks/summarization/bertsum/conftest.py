@@ -1,4 +1,5 @@
 import pytest
+
 from tests.tiny_bert import save_tiny_bert
 
 

@@ -6,7 +6,13 @@ import torch.nn.functional as F
 from transformers import AutoModelForSeq2SeqLM, BertConfig
 
 from scalegrad import decoding
-from scalegrad.models.bertsum import BertSum, BertSumConfig, SentenceSelector, load_bert, load_bert_tokenizer
+from scalegrad.tasks.summarization.bertsum import (
+    BertSum,
+    BertSumConfig,
+    SentenceSelector,
+    load_bert,
+    load_bert_tokenizer,
+)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from scalegrad.models.bertsum import SentenceSelector, load_bert
+from scalegrad.tasks.summarization.bertsum import SentenceSelector, load_bert
 
 
 @pytest.fixture

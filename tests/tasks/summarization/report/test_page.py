@@ -6,8 +6,8 @@ import re
 import pytest
 from rich.console import Console
 
-from scalegrad.report.summaries import load_sheet, page, print_sheet, write_page
 from scalegrad.runs import Run, samples_name
+from scalegrad.tasks.summarization.report import load_sheet, page, print_sheet, write_page
 
 
 def make_run(folder, objective, text, corpus="news", beta=1.5, scores=None):

@@ -1,5 +1,5 @@
 """The top-down attention captioner: two LSTMs over the region features of an image, as a Hugging Face model."""
 
-from scalegrad.models.captioner.model import IGNORED, Captioner, CaptionerConfig, EncodedRegions
+from scalegrad.tasks.captioning.captioner.model import IGNORED, Captioner, CaptionerConfig, EncodedRegions
 
 __all__ = ["IGNORED", "Captioner", "CaptionerConfig", "EncodedRegions"]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from scalegrad._extras import need
-from scalegrad.models.captioner.recurrence import LstmStates, Regions, Weights, fast_steps, steps
+from scalegrad.tasks.captioning.captioner.recurrence import LstmStates, Regions, Weights, fast_steps, steps
 
 need("transformers", extra="caption")  # said once, before the classes below want it
 

@@ -9,10 +9,10 @@ from scalegrad._extras import need
 
 need("transformers", extra="hf")  # said once, before the modules of this package derive their classes from it
 
-from scalegrad.models.bertsum.abstractive import BertSum
-from scalegrad.models.bertsum.config import BertSumConfig, SentenceSelectorConfig
-from scalegrad.models.bertsum.encoder import DEFAULT_ENCODER, load_bert, load_bert_tokenizer
-from scalegrad.models.bertsum.extractive import SentenceSelector
+from scalegrad.tasks.summarization.bertsum.abstractive import BertSum
+from scalegrad.tasks.summarization.bertsum.config import BertSumConfig, SentenceSelectorConfig
+from scalegrad.tasks.summarization.bertsum.encoder import DEFAULT_ENCODER, load_bert, load_bert_tokenizer
+from scalegrad.tasks.summarization.bertsum.extractive import SentenceSelector
 
 __all__ = [
     "DEFAULT_ENCODER",

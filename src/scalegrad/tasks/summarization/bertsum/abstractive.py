@@ -10,7 +10,7 @@ from transformers import AutoModelForSeq2SeqLM, BertModel, GenerationMixin, PreT
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.models.pegasus.modeling_pegasus import PegasusDecoder
 
-from scalegrad.models.bertsum.config import BertSumConfig
+from scalegrad.tasks.summarization.bertsum.config import BertSumConfig
 
 IGNORED = -100
 

@@ -26,8 +26,8 @@ def load_bert(name: str | Path = DEFAULT_ENCODER) -> Any:
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"encoder: {name} cannot be loaded ({_first_sentence(error)})") from None
     if kind in ("bertsum", "bertsum_sentence_selector"):
-        from scalegrad.models.bertsum.abstractive import BertSum
-        from scalegrad.models.bertsum.extractive import SentenceSelector
+        from scalegrad.tasks.summarization.bertsum.abstractive import BertSum
+        from scalegrad.tasks.summarization.bertsum.extractive import SentenceSelector
 
         return (BertSum if kind == "bertsum" else SentenceSelector).from_pretrained(folder).bert
     if kind != "bert":

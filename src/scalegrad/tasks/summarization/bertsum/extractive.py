@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import AutoModel, BertModel, PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from scalegrad.models.bertsum.config import SentenceSelectorConfig
+from scalegrad.tasks.summarization.bertsum.config import SentenceSelectorConfig
 
 IGNORED = -100
 

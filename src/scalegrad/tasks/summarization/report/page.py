@@ -8,11 +8,11 @@ from pathlib import Path
 from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._version import __version__
-from scalegrad.report.comparison.spans import pieces
-from scalegrad.report.measure.wording import printable
-from scalegrad.report.summaries.sheet import COLUMNS, Article, Sheet
-from scalegrad.report.summaries.terminal import written
+from scalegrad.results.comparison.spans import pieces
+from scalegrad.results.measure.wording import printable
 from scalegrad.runs import write_text
+from scalegrad.tasks.summarization.report.sheet import COLUMNS, Article, Sheet
+from scalegrad.tasks.summarization.report.terminal import written
 
 ARTICLES = 20
 
@@ -25,7 +25,7 @@ def page(sheet: Sheet, articles: int = ARTICLES) -> str:
     )
     environment.filters["printable"] = printable
     environment.globals.update(written=written, pieces=pieces, counted=counted)
-    source = files("scalegrad.report.summaries").joinpath("page.html.j2").read_text(encoding="utf-8")
+    source = files("scalegrad.tasks.summarization.report").joinpath("page.html.j2").read_text(encoding="utf-8")
     html: str = environment.from_string(source).render(
         sheet=sheet, columns=COLUMNS, shown=_spread(sheet, articles), version=__version__
     )

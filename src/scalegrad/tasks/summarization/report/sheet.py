@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from scalegrad.report.comparison.evaluations import objective_label, read_objective
-from scalegrad.report.paper import TABLES
+from paper.printed import TABLES
+from scalegrad.results.comparison.evaluations import objective_label, read_objective
 from scalegrad.runs import Run, samples_name
 
 # The columns, in their order: title, digits, and what it is.

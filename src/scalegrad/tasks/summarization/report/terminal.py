@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad.report.fitting_table import print_fitting
-from scalegrad.report.measure.wording import printable
-from scalegrad.report.summaries.sheet import COLUMNS, Figure, Row, Sheet
+from scalegrad.results.fitting_table import print_fitting
+from scalegrad.results.measure.wording import printable
+from scalegrad.tasks.summarization.report.sheet import COLUMNS, Figure, Row, Sheet
 
 _STYLES = {"human": "green", "paper": "dim", "decoded": "", "trained": ""}
 
