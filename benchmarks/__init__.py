@@ -1,4 +1,4 @@
-"""Speed and memory, measured side by side in one run: `python -m benchmarks NAME`, or `scalegrad bench NAME`."""
+"""Speed and memory, measured side by side in one run: `python -m benchmarks NAME`, or `python -m benchmarks NAME`."""
 
 # Each is a module here with a `main(argv)`.
 BENCHMARKS = {

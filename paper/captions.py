@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from paper.beside_paper import beside_paper, order_sentence
+from paper.beside_paper import beside_paper, order_sentence, paper_systems
 from paper.outcome import NotGiven, Outcome, Setup, Shown
 from paper.printed import SETTINGS
 from scalegrad.objectives.objective import Objective
@@ -32,6 +32,7 @@ from scalegrad.tasks.captioning.runs import (
 from scalegrad.tasks.captioning.training import PAPER, SCENES
 
 GENOME = "visual-genome"
+PAPER_NOTE = "The paper's rows are Visual Genome with its detector's features: compare order and gaps, not values."
 ON_PAGE = 3  # images to look at
 SMOKE_SIZES = {"train": 48, "valid": 4, "test": 6}
 SMOKE = replace(SCENES, hidden_size=48, attention_size=24, more_than=0, epochs=6, batch_size=8, evaluations=1)
@@ -45,7 +46,7 @@ def captioning(setup: Setup) -> Outcome:
     """Table 4: CIDEr of each objective by greedy search, without and with soft trigram blocking."""
     runs = caption_runs(setup)
     written_by_people, pictures = _to_look_at(setup, runs)
-    table = compare_captions(runs, _corpus(setup), written_by_people, pictures)
+    table = _compared(runs, setup, written_by_people, pictures)
     table = _only(table, ("cider", "bleu", "validation_ppl"))
     said = [
         order_sentence(table, "cider", _OBJECTIVES, "without blocking"),
@@ -61,7 +62,7 @@ def captioning(setup: Setup) -> Outcome:
 def captioning_degeneration(setup: Setup) -> Outcome:
     """Table 9: how much of a paragraph it has said before, without and with blocking, beside people."""
     runs = caption_runs(setup)
-    table = _without_texts(_only(compare_captions(runs, _corpus(setup)), ("rep_1", "rep_2", "rep_3", "words")))
+    table = _without_texts(_only(_compared(runs, setup), ("rep_1", "rep_2", "rep_3", "words")))
     said = [
         order_sentence(table, "rep_1", _OBJECTIVES | _BLOCKED),
         *(_gap_sentence(table, name, "MLE", "SG γ=0.5") for name in ("rep_1", "rep_2", "rep_3")),
@@ -75,11 +76,19 @@ def captioning_decoding(setup: Setup) -> Outcome:
     runs = caption_runs(setup)
     table = compare_stochastic(runs, _corpus(setup))
     assert table is not None  # the MLE model is always sampled from
+    table = replace(table, systems=[*table.systems, *paper_systems("captioning decoding")])
     table = _without_texts(_only(table, ("cider", "bleu", "rep_1")))
     rows = {system.label: system.label.removeprefix("MLE ") for system in table.of_kind("trained", "decoded")}
     drawn = [beside_paper(table, "cider", "captioning-decoding", "Decoding the MLE captioner")]
     said = [order_sentence(table, "cider", rows)]
     return _outcome(setup, runs, Shown(f"The MLE captioner decoded, {_counts(runs)}", table), drawn, said)
+
+
+def _compared(runs: Sequence[CaptionRun], setup: Setup, *shown: Mapping[str, str]) -> Comparison:
+    """The captioners and the paper's; `shown` are the references and pictures of a page."""
+    table = compare_captions(runs, _corpus(setup), *shown)
+    paper = paper_systems("captioning", "captioning degeneration")
+    return replace(table, systems=[*table.systems, *paper], notes=[*table.notes, PAPER_NOTE])
 
 
 def caption_runs(setup: Setup) -> list[CaptionRun]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from paper import directed, examples, human_study, illustrations, open_ended, open_ended_decoding
+from paper import directed, examples, human_rows, human_study, illustrations, open_ended, open_ended_decoding
 from paper.open_ended_scale import trained
 from paper.outcome import Experiment, Setup
 from paper.pages import Reproduction, read_all, write_folder, write_page
@@ -51,6 +51,7 @@ TAKES = {
     "captioning": Takes("20 s", "10 min", "hours"),
     "captioning-degeneration": Takes("1 s", "1 s", "1 s"),
     "captioning-decoding": Takes("1 s", "1 s", "1 s"),
+    "human-rows": Takes("10 s", "10 s", "10 s"),
     "gradients": Takes("1 s", "1 s", "1 s"),
     "novel-set": Takes("1 s", "1 s", "1 s"),
     "human-study": Takes("1 s", "1 s", "1 s"),
@@ -60,7 +61,7 @@ TIMES = (
     "Times are rough: smoke as measured on two cores, gpu on one H200, paper reckoned for one. They count what an "
     "experiment adds where those above it are done: models are trained once, and shared."
 )
-_MODULES = (open_ended, open_ended_decoding, directed, illustrations, human_study, examples)
+_MODULES = (open_ended, open_ended_decoding, directed, human_rows, illustrations, human_study, examples)
 EXPERIMENTS: tuple[Experiment, ...] = tuple(
     sorted(
         (experiment for module in _MODULES for experiment in module.EXPERIMENTS),

@@ -9,7 +9,6 @@ from paper.pages import Shown
 from scalegrad.data import gpt2_tokenizer
 from scalegrad.results.comparison import Comparison, Plot, System
 
-GAMMA, ALPHA = 0.2, 1.0  # of the paper's main models
 SENTENCE = "people who are interested in text"  # the paper prints its first words
 LOOPING = "The horses are brown and white. The horses are tired."
 KINDS = {
@@ -22,16 +21,16 @@ KINDS = {
 
 def gradients(setup: Setup) -> Outcome:
     """Figure 1: |∂L/∂o| of a token against its probability, and what unlikelihood does where its factor is negative."""
-    curves = gradient_curves(GAMMA, ALPHA)
+    curves = gradient_curves(setup.gamma, setup.alpha)
     caption = (
         "a: gradient norms of ScaleGrad for a vocabulary of two tokens, one of them novel; MLE dashed. b: what "
         "multiplies p in the gradient of a bystander. c, d: unlikelihood at the target, its norm and what a step does."
     )
     return Outcome(
-        [Shown(f"Gradient norm of a token, by its kind and its probability p (γ = {GAMMA:g})", _norms(curves))],
+        [Shown(f"Gradient norm of a token, by its kind and its probability p (γ = {setup.gamma:g})", _norms(curves))],
         [Plot("gradients", caption, draw_gradients(curves))],
         unlikelihood_sentences(curves),
-        {"gamma": GAMMA, "alpha": ALPHA, "from": "autograd on the library's own losses, float64"},
+        {"gamma": setup.gamma, "alpha": setup.alpha, "from": "autograd on the library's own losses, float64"},
     )
 
 
@@ -48,17 +47,18 @@ def _norms(curves: GradientCurves) -> Comparison:
 def novel_tokens(setup: Setup) -> Outcome:
     """Figure 4: the novel set along a sentence, by the paper's tokenizer, and along one that says things again."""
     tokenizer = gpt2_tokenizer()
-    ids = tokenizer.encode(SENTENCE).ids
+    sentence = setup.sentence or SENTENCE
+    ids = tokenizer.encode(sentence).ids
     by_tokens = novel_set_of_ids(ids, [tokenizer.decode([i]) for i in ids], tokenizer.get_vocab_size())
     by_words = novel_set(split_words(LOOPING))
     last = by_tokens.steps[-1]
     return Outcome(
         [
-            Shown(f"“{SENTENCE}”, in GPT-2's tokens", _sizes(by_tokens)),
+            Shown(f"“{sentence}”, in GPT-2's tokens", _sizes(by_tokens)),
             Shown(f"“{LOOPING}”, in words", _sizes(by_words)),
         ],
         [
-            Plot("novel-set", f"“{SENTENCE}” over GPT-2's {by_tokens.vocab:,} tokens.", draw_novel_set(by_tokens)),
+            Plot("novel-set", f"“{sentence}” over GPT-2's {by_tokens.vocab:,} tokens.", draw_novel_set(by_tokens)),
             Plot("novel-set-of-a-loop", f"“{LOOPING}”: a target said before is not novel.", draw_novel_set(by_words)),
         ],
         [

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from paper.beside_paper import HUMAN_TEXTS, with_paper_rows
 from paper.open_ended_findings import along_gamma, in_order
 from paper.open_ended_scale import (
     GRID,
@@ -24,7 +25,7 @@ from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from scalegrad.lab import trade_off
 from scalegrad.lab.jobs import Job, Scoring
 from scalegrad.results.comparison import Comparison, System, compare_runs
-from scalegrad.results.comparison.evaluations import HUMAN_TEXTS, objective_label, read_objective
+from scalegrad.results.comparison.evaluations import objective_label, read_objective
 from scalegrad.results.comparison.sensitivity import sensitivity_plots
 from scalegrad.results.comparison.trade_off import trade_off as trade_off_plot
 from scalegrad.runs import Run, samples_name
@@ -228,7 +229,7 @@ def _elsewhere(setup: Setup, name: str, corpus: str, sentence: str) -> Outcome:
 
 def _compared(runs: Sequence[Run], corpus: str) -> Comparison:
     """Runs side by side, without their texts: these lie in the runs' folders."""
-    found = compare_runs(runs, corpus)
+    found = with_paper_rows(compare_runs(runs, corpus), runs)
 
     def label(text: str) -> str:
         for old, new in _KNOWN_PENALTIES.items():

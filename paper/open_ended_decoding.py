@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from paper.beside_paper import paper_rows
 from paper.lengths import measure_lengths
 from paper.open_ended import made_of, scored, scoring_of
 from paper.open_ended_scale import MAIN, TEST, Scale, scale_of, trained
 from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from scalegrad.lab.jobs import Job, Progress, Scoring
-from scalegrad.results.comparison import Comparison, Plot, System, human_row, merge_seeds, paper_rows
+from scalegrad.results.comparison import Comparison, Plot, System, human_row, merge_seeds
 from scalegrad.results.comparison.colours import PALETTE
 from scalegrad.results.comparison.columns import written
 from scalegrad.results.comparison.evaluations import objective_label, read_objective

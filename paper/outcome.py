@@ -32,6 +32,9 @@ class Setup:
     data: Mapping[str, str] = field(default_factory=dict)  # corpora that cannot be shipped: {"ptb": PATH, "imdb": PATH}
     devices: Sequence[str] | None = None  # as for `scalegrad.lab.sweep.run_sweep`
     progress: Callable[[str, int, int], None] | None = None
+    gamma: float = 0.2  # of the illustrations; the paper's main models
+    alpha: float = 1.0
+    sentence: str | None = None  # of the novel set's illustration, in place of the paper's
     only_done: bool = False  # train and score nothing: show what is there, as of results brought from elsewhere
 
     def __post_init__(self) -> None:

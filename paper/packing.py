@@ -2,7 +2,7 @@
 
 Kept: every table, plot and record, and the texts of the first seed's greedy decodings of the paper's three objectives
 on WikiText-103, and every objective's of the paper's printed beginnings. News, reviews and the Penn Treebank stay out.
-Unpacked elsewhere, `scalegrad reproduce` shows the same and trains nothing anew.
+Unpacked elsewhere, `python -m paper` shows the same and trains nothing anew.
 """
 
 from __future__ import annotations

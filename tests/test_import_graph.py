@@ -12,9 +12,11 @@ SOURCE = Path(__file__).parents[1] / "src" / "scalegrad"
 # Each part of the package, from what may use everything to what uses nothing.
 LAYERS = (
     ("cli",),
-    ("lab", "study", "bench"),
-    ("report", "tasks"),
-    ("runs", "integrations", "models", "decoding", "metrics", "data"),
+    ("lab", "tasks", "study"),
+    ("results", "training"),
+    ("integrations", "decoding"),
+    ("models", "data", "metrics", "runs"),
+    ("objectives",),
     ("nn",),
     ("functional",),
     ("ops",),
@@ -23,11 +25,7 @@ LAYERS = (
 LAYER = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
 ANYWHERE = ("_counts", "_extras", "_hub", "_memory", "_places", "_version")  # small, and importing none of the others
 PUBLIC = ("nn", "functional", "sets", "gamma", "_version")  # what the package's own __init__ may name
-NEIGHBOURS = (  # (user, used) of one layer
-    ("bench", "study"),  # the load benchmark starts the study's server
-    ("lab", "study"),  # the paper's human study, drawn from the texts of its other experiments
-    ("decoding", "models"),  # a model by the name of the shipped one
-)
+NEIGHBOURS = (("lab", "tasks"),)  # (user, used) of one layer: many runs at once are runs of a task
 LOSSES = ("nn", "functional", "ops")
 WITHOUT_LOSSES = ("metrics", "study")
 TORCH_ALONE = (*PUBLIC, "ops", "_counts", "_extras", "")  # parts that `import scalegrad` loads; "" is its __init__

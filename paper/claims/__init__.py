@@ -3,7 +3,7 @@
     python -m paper.claims docs/results
 
 reads claims.toml and the results in that folder and writes claims.md beside them. Of results of your own, a folder that
-`scalegrad reproduce --out` filled:
+`python -m paper --out` filled:
 
     python -m paper.claims reproduction/gpu --claims docs/results/claims.toml
 """

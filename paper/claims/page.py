@@ -85,7 +85,7 @@ def _made(one: Results) -> str:
 
 
 def _table(experiment: str, verdicts: Sequence[Verdict], settings: Mapping[str, Setting]) -> str:
-    lines = [f"### `scalegrad reproduce {experiment}`", ""]
+    lines = [f"### `python -m paper {experiment}`", ""]
     lines += ["| claim | in the paper | its own tables | here | model and data as in the paper? | verdict |"]
     lines += ["|---|---|---|---|---|---|"]
     for verdict in verdicts:

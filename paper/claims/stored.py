@@ -40,7 +40,7 @@ class Results:
 
 
 def read_results(folder: str | Path) -> dict[str, Results]:
-    """The results in a folder, by name: NAME.json, or NAME/results.json as `scalegrad reproduce --out` leaves it.
+    """The results in a folder, by name: NAME.json, or NAME/results.json as `python -m paper --out` leaves it.
 
     NAME may be a path, where there are results of several models: small/wikitext/results.json.
     """

@@ -15,7 +15,7 @@ from scalegrad.results.comparison.terminal import escaped, markdown_table
 def markdown(found: Reproduction) -> str:
     """Title, findings, tables with their notes, texts where they are the matter, pictures, and how it was made."""
     told = f" · {where(found.shows)} of the paper" if found.shows else ""
-    lines = [f"# {escaped(found.title)}", "", f"`scalegrad reproduce {found.name} --scale {found.scale}`{told}", ""]
+    lines = [f"# {escaped(found.title)}", "", f"`python -m paper {found.name} --scale {found.scale}`{told}", ""]
     lines += [f"- {escaped(sentence)}" for sentence in found.said]
     lines += ["", BOLD] if found.tables else []
     for table in with_notes_once(found.tables):

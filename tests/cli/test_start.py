@@ -57,7 +57,7 @@ def test_complete_gives_a_model_its_start_symbol(command, with_start, text_file,
 def test_another_word_is_refused_before_the_model_is_loaded(command, verb):
     code, _, errors = command(verb[0], "/nowhere", *verb[1:], "--start", "maybe")
     assert (code, errors.count("\n")) == (2, 1)
-    assert "--start must be auto, yes or no, not 'maybe'" in errors
+    assert "start must be auto, yes or no, not 'maybe'" in errors
 
 
 def test_a_tokenizer_without_the_symbol_is_refused(command, saved: Path, text_file):

@@ -2,8 +2,9 @@
 
 import pytest
 
-from paper.beside_paper import beside_paper, difference_plot, order_sentence, paper_systems
-from scalegrad.results.comparison import Comparison, System
+from paper.beside_paper import beside_paper, difference_plot, order_sentence, paper_rows, paper_systems, with_paper_rows
+from scalegrad.results.comparison import Comparison, System, compare_runs, find_runs
+from tests.results.comparison.conftest import CORPUS, PROTOCOL, evaluation, make_run  # noqa: F401
 
 MLE, UL, SG = "MLE", "UL α=0.5", "SG γ=0.5"
 ROWS = {MLE: "MLE", UL: "UL", SG: "SG"}
@@ -73,3 +74,29 @@ def test_differences_with_their_intervals():
     (axes,) = plot.figure.axes  # only what both have
     assert [line.get_xdata().tolist() for line in axes.lines[:4]] == [[-0.5, 1.5], [0.5], [0.5, 1.5], [1.0]]
     assert difference_plot({}, ("rouge_1",), "none", "") is None
+
+
+def test_with_another_tokenizer_only_rep_n_of_the_paper_is_shown(make_run, tmp_path):
+    make_run("mle", "mle", 0, evaluation(12.0, 0.6, protocol=PROTOCOL | {"gpt2_tokenizer": False}))
+    runs = find_runs([tmp_path])
+    found = with_paper_rows(compare_runs(runs), runs)
+    paper = next(system for system in found.systems if system.kind == "paper")
+    assert dict(paper.figures) == {"rep_1": 0.661, "rep_2": 0.5, "rep_3": 0.424}
+    assert any("only Rep-n are shown: the others depend on the tokenizer" in note for note in found.notes)
+
+
+def test_with_texts_of_another_length_only_the_token_columns_of_the_paper_are_shown():
+    rows, said = paper_rows(CORPUS, ["MLE"], [PROTOCOL | {"new_tokens": 50}])
+    windows = {"rep_window_16": 0.234, "rep_window_32": 0.38, "rep_window_128": 0.619}
+    assert dict(rows[0].figures) == {"ppl": 13.241, "uniq": 12540, **windows}
+    assert rows[1].label == "Human, in the paper"
+    assert said[-1].endswith("depend on the length of the texts.")
+    rows, said = paper_rows(CORPUS, ["MLE"], [PROTOCOL | {"new_tokens": 50, "chunk_targets": 160}])
+    assert (rows, said[0].split(":")[0]) == ([], "The paper's rows do not compare")
+    assert paper_rows("my notes", ["MLE"], [PROTOCOL]) == ([], [])
+    assert paper_rows(CORPUS, ["my model"], [PROTOCOL]) == ([], [])
+
+
+def test_the_papers_deviations_stand_with_its_rows():
+    (mle, _), _ = paper_rows(CORPUS, ["MLE"], [PROTOCOL])
+    assert (mle.figures["uniq_w"], mle.deviations["uniq_w"]) == (16_830, 100)

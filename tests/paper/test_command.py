@@ -1,4 +1,4 @@
-"""`scalegrad reproduce` as a user types it: every experiment at scale smoke, in one command, in seconds."""
+"""`python -m paper` as a user types it: every experiment at scale smoke, in one command, in seconds."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def corpora(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def smoke(corpora, tmp_path_factory):
-    """(folder, printed, seconds): what `scalegrad reproduce all` left, printed, and took of the processor."""
+    """(folder, printed, seconds): what `python -m paper all` left, printed, and took of the processor."""
     import contextlib
     import io
 
@@ -171,7 +171,7 @@ def test_the_list_names_what_each_shows_and_takes(scalegrad):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "name an experiment (scalegrad reproduce --list shows them), or all"),
+        ([], "name an experiment (python -m paper --list shows them), or all"),
         (["wikitex"], "there is no experiment 'wikitex'; there are wikitext, ptb"),
         (["gradients", "--scale", "large"], "scale must be one of smoke, gpu, paper, not 'large'"),
         (["gradients", "--seeds", "0"], "seeds must be at least 1, not 0"),
@@ -215,4 +215,4 @@ def test_with_all_what_was_not_given_is_left_out(scalegrad, tmp_path, monkeypatc
 def test_help_has_an_example(scalegrad):
     code, out, _ = scalegrad("--help")
     assert code == 0
-    assert "Example: scalegrad reproduce" in out
+    assert "Example: python -m paper" in out

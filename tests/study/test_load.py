@@ -1,6 +1,6 @@
 """Many raters at once on a real server, also one that is killed: every acknowledged answer is kept, once.
 
-A short form of `scalegrad bench study`, which measures 200 raters; the limit on time here is loose, for the
+A short form of `python -m benchmarks study`, which measures 200 raters; the limit on time here is loose, for the
 machine is shared with other tests.
 """
 

@@ -6,16 +6,30 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 from scalegrad._extras import MissingExtra, need
 from scalegrad._version import __version__
 
-# Verbs in the order `scalegrad --help` lists them; each is a module here with an `app` (a group) or a `command`.
-VERBS: tuple[str, ...] = (
-    "demo", "train", "evaluate", "report", "sweep", "summarize", "caption", "complete", "measure", "reproduce", "show",
-    "study", "bench", "doctor",
-)  # fmt: skip
+# Verbs in the order `scalegrad --help` lists them: the module that holds each has an `app` (a group) or a `command`.
+# The verb of a task or of the study lies in its folder, and is missing from the list when the folder is.
+VERBS: dict[str, str] = {
+    "demo": "scalegrad.cli.demo",
+    "train": "scalegrad.tasks.open_ended.train_command",
+    "evaluate": "scalegrad.tasks.open_ended.evaluate_command",
+    "report": "scalegrad.cli.report",
+    "sweep": "scalegrad.cli.sweep",
+    "summarize": "scalegrad.tasks.summarization.command",
+    "caption": "scalegrad.tasks.captioning.command",
+    "complete": "scalegrad.cli.complete",
+    "measure": "scalegrad.cli.measure",
+    "study": "scalegrad.study.command",
+    "doctor": "scalegrad.cli.doctor",
+}
+
+
+_DELETABLE = ("scalegrad.tasks.", "scalegrad.study")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -71,10 +85,22 @@ def _app() -> Any:
     ) -> None:
         """Nothing to do before the verb."""
 
-    for verb in VERBS:
-        module = importlib.import_module(f"scalegrad.cli.{verb}")
+    for verb, place in VERBS.items():
+        module = _load(place)
+        if module is None:
+            continue
         if hasattr(module, "app"):
             app.add_typer(module.app, name=verb)
         else:
             app.command(verb)(module.command)
     return app
+
+
+def _load(place: str) -> ModuleType | None:
+    """The module of a verb, or None where a folder that it needs was deleted."""
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or not missing.name.startswith(_DELETABLE):
+            raise
+        return None

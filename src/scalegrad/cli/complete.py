@@ -17,7 +17,7 @@ import typer
 
 from scalegrad._counts import counted
 from scalegrad._extras import need
-from scalegrad.runs.terminal import bars, quiet_transformers, read_batch, status
+from scalegrad.runs.terminal import Device, Dtype, Start, Trust, bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
     from scalegrad.decoding import Completed, Prefix, Strategy
@@ -49,18 +49,9 @@ Gamma = Annotated[
 ]
 Most = Annotated[int | None, typer.Option("--max-new-tokens", help="Generate at most this many tokens (default: 100).")]
 Least = Annotated[int | None, typer.Option("--min-new-tokens", help="Generate at least this many tokens (default: 0).")]
-Start = Annotated[
-    str,
-    typer.Option(
-        help="Put the model's start symbol before every text: yes, no, or auto, which does as the tokenizer does."
-    ),
-]
 Seed = Annotated[int, typer.Option(help="Seed; a text depends on it, its prefix and its place in the file.")]
 Batch = Annotated[str, typer.Option(help="Prefixes at a time, or auto: what fits into memory.")]
 Limit = Annotated[int | None, typer.Option(help="Continue only this many prefixes, the first ones.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, …")]
-Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
-Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Execute code that comes with the model.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew, whatever FILE holds.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")]
 
@@ -94,6 +85,8 @@ def command(
     """
     chosen = _strategy(strategy, gamma)
     size = read_batch(batch)
+    from scalegrad.models.start import check_start
+
     check_start(start)
     least, most = _lengths(protocol, min_new_tokens, max_new_tokens)
     _check(prefixes, field, protocol, text, out, limit, as_json)
@@ -131,14 +124,6 @@ def command(
     if before is not None:
         print(start_sentence(tokenizer, start, start_text(tokenizer, before)), file=sys.stderr)
     _report(done, chosen, out, as_json)
-
-
-def check_start(start: str) -> None:
-    """Refuse a bad --start before the model is loaded."""
-    from scalegrad.models.start import STARTS
-
-    if start not in STARTS:
-        raise ValueError(f"--start must be {', '.join(STARTS[:-1])} or {STARTS[-1]}, not {start!r}")
 
 
 def _start(model: Any, tokenizer: Any, start: str) -> tuple[int, ...] | None:

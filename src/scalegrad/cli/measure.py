@@ -33,11 +33,9 @@ Words = Annotated[int | None, typer.Option(help="Cut each text after this many w
 Worst = Annotated[int, typer.Option(help="How many of the worst texts of each file to quote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report as one HTML page as well.")]
-Corpus = Annotated[str | None, typer.Option(metavar="NAME", help="wikitext-103: its human rows, beside the paper's.")]
 
 
 def command(
-    context: typer.Context,
     files: Files = None,
     field: Field = None,
     format: Format = None,
@@ -48,7 +46,6 @@ def command(
     worst: Worst = 3,
     as_json: AsJson = False,
     html: Html = None,
-    corpus: Corpus = None,
 ) -> None:
     """How repetitive are these texts? Figures beside human text of the same length.
 
@@ -58,12 +55,6 @@ def command(
     Example: scalegrad measure mle.jsonl sg.jsonl --field continuation --html report.html
     """
     need("numpy", extra="measure")
-    if corpus is not None:
-        if files:
-            raise ValueError("--corpus prints the rows of a corpus; files are measured without it")
-        _refuse_options_for_files(context)
-        _print_corpus(corpus, as_json)
-        return
     from scalegrad.results.measure import measure_files, report_as_dict
     from scalegrad.results.measure.page import check_path, write_page
     from scalegrad.results.measure.terminal import print_report
@@ -89,24 +80,6 @@ def command(
         print(json.dumps(report_as_dict(report), ensure_ascii=False, indent=2))
     else:
         print_report(report, Console())
-
-
-def _refuse_options_for_files(context: typer.Context) -> None:
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name or "")
-        if option.name not in ("corpus", "as_json") and source and source.name == "COMMANDLINE":
-            raise ValueError(f"{option.opts[0]} is for files; only --json goes with --corpus")
-
-
-def _print_corpus(name: str, as_json: bool) -> None:
-    from paper.human_rows import corpus_rows, print_corpus_rows, rows_as_dict
-
-    with Console(stderr=True).status(f"reading {name}"):
-        rows = corpus_rows(name)
-    if as_json:
-        print(json.dumps(rows_as_dict(rows), ensure_ascii=False, indent=2))
-    else:
-        print_corpus_rows(rows, Console())
 
 
 @contextmanager

@@ -12,11 +12,12 @@ from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad.decoding.beam import BeamSearch
 from scalegrad.decoding.cache import roomy_cache
-from scalegrad.decoding.history import History, end_ids
+from scalegrad.decoding.history import History
 from scalegrad.decoding.processors import Processor
 from scalegrad.decoding.sampling import RowNoise
 from scalegrad.decoding.strategies import Beam, Strategy, parse
 from scalegrad.decoding.words import WordBlock
+from scalegrad.models.pretrained import end_ids
 
 Prompts = Mapping[str, Tensor] | Sequence[Sequence[int]]
 

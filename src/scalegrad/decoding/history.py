@@ -9,6 +9,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from scalegrad.models.pretrained import end_ids
+
 Seen = Literal["all", "generated", "prompt"]
 SEEN: tuple[Seen, ...] = ("all", "generated", "prompt")
 NOTHING = -1  # the id of a position that does not count
@@ -90,12 +92,6 @@ def _without_start(prompt: Tensor, symbol: int | None) -> Tensor:
         return prompt
     first = (prompt >= 0).cumsum(dim=1) == 1  # padding after it counts as first too, and is masked already
     return prompt.masked_fill(first & (prompt == symbol), NOTHING)
-
-
-def end_ids(model: Any) -> tuple[int, ...]:
-    """The ids that end a text."""
-    ends = model.generation_config.eos_token_id
-    return () if ends is None else tuple(ends) if isinstance(ends, list) else (ends,)
 
 
 def _start(model: Any, inputs: Mapping[str, Tensor], separate: bool) -> int:

@@ -27,8 +27,8 @@ _EXTRAS = {  # what a user wants to do, by the extra that brings it
     "moverscore": "MoverScore", "hf": "Hugging Face models",
     "complete": "continuations", "train": "training", "demo": "the demonstration", "report": "reports and plots",
     "gguf": "GGUF files", "trl": "TRL's trainer", "summarize": "summaries", "caption": "image paragraphs",
-    "reproduce": "the paper's tables", "study": "human studies", "kernels": "kernels for NVIDIA GPUs",
-    "bench": "benchmarks",
+    "paper": "the paper's tables", "study": "human studies", "kernels": "kernels for NVIDIA GPUs",
+    "benchmarks": "speed, beside others",
 }  # fmt: skip
 _GB = 1e9
 _BASE_CHECKSUM = "ed1292e4cffe576e"  # of the shipped model's weights, by `weights_checksum`

@@ -13,7 +13,6 @@ import torch
 from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._hub import hub_problem
-from scalegrad.decoding.history import end_ids
 from scalegrad.models import base
 from scalegrad.models.gguf_header import read_header
 from scalegrad.models.start import start_ids
@@ -181,3 +180,9 @@ def find_device(name: str = "auto") -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device {name!r} cannot be used here ({str(error).splitlines()[0]})") from None
     return device
+
+
+def end_ids(model: Any) -> tuple[int, ...]:
+    """The ids that end a text."""
+    ends = model.generation_config.eos_token_id
+    return () if ends is None else tuple(ends) if isinstance(ends, list) else (ends,)

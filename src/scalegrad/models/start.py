@@ -13,8 +13,7 @@ def start_ids(tokenizer: Any, start: str = "auto") -> tuple[int, ...]:
     "auto" is what the tokenizer does when it encodes a text with special tokens: Gemma's and Llama's put a symbol
     before it, GPT-2's does not. "yes" takes the tokenizer's start symbol in any case, "no" takes none.
     """
-    if start not in STARTS:
-        raise ValueError(f"start must be auto, yes or no, not {start!r}")
+    check_start(start)
     if start == "no":
         return ()
     ids = _ids_before_a_text(tokenizer)
@@ -23,6 +22,12 @@ def start_ids(tokenizer: Any, start: str = "auto") -> tuple[int, ...]:
     if tokenizer.bos_token_id is None:
         raise ValueError("start is yes, and the tokenizer has no start symbol")
     return (tokenizer.bos_token_id,)
+
+
+def check_start(start: str) -> None:
+    """Refuse any other word, before a model is loaded."""
+    if start not in STARTS:
+        raise ValueError(f"start must be auto, yes or no, not {start!r}")
 
 
 def start_text(tokenizer: Any, ids: tuple[int, ...]) -> str | None:

@@ -1,15 +1,28 @@
-"""What verbs that run models share: bars and remarks on a terminal's standard error, and the batch size."""
+"""What verbs that run models share: progress on a terminal's standard error, and the options that all of them have."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from scalegrad._extras import need
+
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, …")]
+Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
+Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Execute code that comes with the model.")]
+
+Start = Annotated[
+    str,
+    typer.Option(
+        help="Put the model's start symbol before every text: yes, no, or auto, which does as the tokenizer does."
+    ),
+]
 
 Told = Callable[[str, int, int], None]  # what, how much of it is done, how much there is
 

@@ -223,7 +223,7 @@ def test_files(tmp_path, capsys):
         {"label": "MLE", "kind": "trained", "runs": 2, "figures": {"rep_1": 0.5}, "deviations": {"rep_1": 0.01}},
         {"label": "SG γ=0.2", "kind": "trained", "runs": 2, "figures": {"rep_1": 0.4}, "deviations": {"rep_1": 0.01}},
     ]
-    made = {"shown": {"command": "scalegrad reproduce wikitext --scale gpu", "hardware": "here"}}
+    made = {"shown": {"command": "python -m paper wikitext --scale gpu", "hardware": "here"}}
     made["trained_on"] = {"hardware": "elsewhere", "started": "before"}
     stored = {"name": "wikitext", "scale": "gpu", "made": made}
     (tmp_path / "wikitext-big.json").write_text(json.dumps(stored | {"tables": [{"corpus": "c", "rows": rows_}]}))
@@ -250,7 +250,7 @@ def test_files(tmp_path, capsys):
     assert "| [wikitext-big](wikitext-big.json) | no: smaller | yes |" in made
     assert "| [demo](demo.json) | not stated | not stated |" in made
     assert "| holds | 1 |" in made
-    assert "`scalegrad reproduce wikitext --scale gpu` | 2 | scale gpu, elsewhere, before |" in made
+    assert "`python -m paper wikitext --scale gpu` | 2 | scale gpu, elsewhere, before |" in made
     assert "- [demo](demo.json), d: holds. `sg.rep_1 < mle.rep_1` (0.4 against 0.5)." in made
 
 

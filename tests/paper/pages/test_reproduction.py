@@ -63,7 +63,7 @@ def test_what_is_not_one_is_refused_in_a_sentence(tmp_path, broken):
 def test_markdown_has_figures_texts_and_settings(kept):
     text = markdown(kept)
     assert text.startswith("# Open-ended &lt;generation\\>\n")
-    assert "`scalegrad reproduce wikitext --scale smoke` · tables 1 and 10, figure 2 of the paper" in text
+    assert "`python -m paper wikitext --scale smoke` · tables 1 and 10, figure 2 of the paper" in text
     assert "- SG stands below MLE\\_1." in text
     assert "| SG γ=0.2 | 14.20 ±0.05 | **.443 ±.006** | **.215** | **.143** | **22,250** |" in text
     assert "| UL α=1.0 | **9.00 (8.50–9.50)** |" in text

@@ -1,13 +1,13 @@
-"""Run folders to rows: seeds merged, decodings apart, human and paper rows beside."""
+"""Run folders to rows: seeds merged, decodings apart, the human row beside."""
 
 from __future__ import annotations
 
 import pytest
 
-from scalegrad.results.comparison import compare_runs, find_runs, paper_rows
+from scalegrad.results.comparison import compare_runs, find_runs
 from scalegrad.results.comparison.terminal import markdown
 from scalegrad.runs import samples_name
-from tests.results.comparison.conftest import CORPUS, PROTOCOL, evaluation
+from tests.results.comparison.conftest import CORPUS, evaluation
 
 
 def test_seeds_are_merged_and_decodings_have_rows(make_run, tmp_path):
@@ -22,17 +22,13 @@ def test_seeds_are_merged_and_decodings_have_rows(make_run, tmp_path):
         "MLE, decoded with γ=0.2",
         "SG γ=0.2, decoded with γ=0.2",
         "Human",
-        "MLE, in the paper",
-        "SG γ=0.2, in the paper",
-        "Human, in the paper",
     ]
-    mle, sg, twin, _, human, paper, *_ = found.systems
+    mle, sg, twin, _, human = found.systems
     assert (mle.figures["ppl"], mle.figures["rep_1"], mle.runs) == (13.0, pytest.approx(0.62), 2)
     assert mle.deviations["ppl"] == pytest.approx(2**0.5)  # of 12 and 14
     assert (sg.strength, sg.family, dict(sg.deviations)) == (0.2, "sg", {})
     assert (twin.figures["ppl"], twin.figures["rep_1"], twin.kind) == (15.0, pytest.approx(0.52), "decoded")
     assert (human.figures["rep_window_128"], human.figures["uniq_w"]) == (0.48, 1200)
-    assert paper.figures["ppl"] == 13.241
     assert mle.made["config"]["settings"]["seed"] == "0, 1"
     assert [entry["step"] for entry in mle.log if "validation_nll" in entry] == [10, 20, 30]
     assert [sample.prefix for sample in human.samples] == [f"Prefix {i}" for i in range(4)]
@@ -59,31 +55,6 @@ def test_a_text_may_hold_any_line_separator(make_run, tmp_path):
     run.save(f"samples/{samples_name(CORPUS, 'greedy')}", [{"id": 0, "prefix": "In", "continuation": text}])
     mle = compare_runs(find_runs([tmp_path])).systems[0]
     assert [sample.continuation for sample in mle.samples] == [text]
-
-
-def test_with_another_tokenizer_only_rep_n_of_the_paper_is_shown(make_run, tmp_path):
-    make_run("mle", "mle", 0, evaluation(12.0, 0.6, protocol=PROTOCOL | {"gpt2_tokenizer": False}))
-    found = compare_runs(find_runs([tmp_path]))
-    paper = next(system for system in found.systems if system.kind == "paper")
-    assert dict(paper.figures) == {"rep_1": 0.661, "rep_2": 0.5, "rep_3": 0.424}
-    assert any("only Rep-n are shown: the others depend on the tokenizer" in note for note in found.notes)
-
-
-def test_with_texts_of_another_length_only_the_token_columns_of_the_paper_are_shown():
-    rows, said = paper_rows(CORPUS, ["MLE"], [PROTOCOL | {"new_tokens": 50}])
-    assert dict(rows[0].figures) == {
-        "ppl": 13.241,
-        "uniq": 12540,
-        "rep_window_16": 0.234,
-        "rep_window_32": 0.38,
-        "rep_window_128": 0.619,
-    }
-    assert rows[1].label == "Human, in the paper"
-    assert said[-1].endswith("depend on the length of the texts.")
-    rows, said = paper_rows(CORPUS, ["MLE"], [PROTOCOL | {"new_tokens": 50, "chunk_targets": 160}])
-    assert (rows, said[0].split(":")[0]) == ([], "The paper's rows do not compare")
-    assert paper_rows("my notes", ["MLE"], [PROTOCOL]) == ([], [])
-    assert paper_rows(CORPUS, ["my model"], [PROTOCOL]) == ([], [])
 
 
 def test_runs_that_share_an_objective_keep_their_folders_names(make_run, tmp_path):
@@ -132,8 +103,3 @@ def test_a_decoding_of_one_seed_is_a_row_of_one_run(make_run, tmp_path):
     mle, twin, *_ = compare_runs(find_runs([tmp_path])).systems
     assert (mle.runs, twin.runs, twin.label) == (2, 1, "MLE, decoded with γ=0.2")
     assert dict(twin.deviations) == {}
-
-
-def test_the_papers_deviations_stand_with_its_rows():
-    (mle, _), _ = paper_rows(CORPUS, ["MLE"], [PROTOCOL])
-    assert (mle.figures["uniq_w"], mle.deviations["uniq_w"]) == (16_830, 100)

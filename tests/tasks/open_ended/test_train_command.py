@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from scalegrad.cli import main
 from scalegrad.runs import Run
 from scalegrad.training import checkpoints
-from tests.cli import training_process
+from tests.tasks.open_ended import training_process
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 WORDS = ("the", "horses", "are", "brown", "and", "white", "run", "over", "green", "hills", "while", "a", "small", "dog")

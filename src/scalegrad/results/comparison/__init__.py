@@ -8,7 +8,7 @@ The data is plain (`System`): figures, deviations over seeds, a training log, te
 'Of 100 words, SG repeats 44 and MLE 66.'
 """
 
-from scalegrad.results.comparison.evaluations import human_row, paper_rows, rows_of
+from scalegrad.results.comparison.evaluations import human_row, rows_of
 from scalegrad.results.comparison.load import compare_runs, find_runs
 from scalegrad.results.comparison.page import page, write_page
 from scalegrad.results.comparison.picture import Plot
@@ -27,7 +27,6 @@ __all__ = [
     "human_row",
     "merge_seeds",
     "page",
-    "paper_rows",
     "plots",
     "rows_of",
     "sentences",

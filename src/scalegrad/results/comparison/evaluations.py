@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from paper.printed import TABLES, PaperTable
 from scalegrad.results.comparison.systems import Sample, System
 
 HUMAN = "Human"
-HUMAN_TEXTS = "The paper's human row is on texts of 150 tokens, the one here on texts as long as the models'."
-_TEXTS = ("rep_1", "rep_2", "rep_3", "uniq_w")  # what depends on the texts, not on the tokens predicted
 
 Texts = Callable[[str | None], Sequence[Sample]]  # the texts of a decoding by its name; None: of what has no name
 
@@ -49,50 +46,6 @@ def human_row(evaluation: Mapping[str, Any], texts: Texts = no_texts) -> list[Sy
     """The human row that stands with a model's figures, or none."""
     figures = {name: value for part in evaluation.get("human", {}).values() for name, value in part.items()}
     return [System(HUMAN, figures, "human", samples=texts("human"))] if figures else []
-
-
-def paper_rows(
-    corpus: str, labels: Iterable[str], protocols: Sequence[Mapping[str, Any]] = ()
-) -> tuple[list[System], list[str]]:
-    """The paper's rows of a corpus for these labels and human text, and sentences on what they compare with."""
-    table = TABLES.get(corpus)
-    wanted = [label for label in dict.fromkeys(labels) if table and label in table.rows]
-    if table is None or not wanted:
-        return [], []
-    tokens, texts = (all(compares(protocol) for protocol in protocols) for compares in (_same_tokens, _same_texts))
-    if not tokens and not texts:
-        return [], ["The paper's rows do not compare: another tokenizer or context, and texts of another length."]
-    said = [
-        f"The paper's rows (table {table.number}) are those of GPT-2 medium fine-tuned on WikiText-103: hold the "
-        "direction and the size of differences against them, not the level."
-    ]
-    if texts:
-        said.append(HUMAN_TEXTS)
-    if not tokens or not texts:
-        kept = "Rep-n" if texts else "the columns of next-token prediction"
-        why = "tokenizer and context" if texts else "length of the texts"
-        said.append(f"Of the paper's rows only {kept} are shown: the others depend on the {why}.")
-    shown = [name for name in table.columns if (texts if name in _TEXTS else tokens)]
-    if not tokens:
-        shown.remove("uniq_w")
-    return [_paper_row(table, label, shown) for label in (*wanted, HUMAN)], said
-
-
-def _paper_row(table: PaperTable, label: str, shown: Sequence[str]) -> System:
-    figures, deviations = (
-        {name: row[name] for name in shown if name in row}
-        for row in (table.rows[label], table.deviations.get(label, {}))
-    )
-    family = "human" if label == HUMAN else read_objective(label)[0]
-    return System(f"{label}, in the paper", figures, "paper", family, deviations=deviations)
-
-
-def _same_tokens(protocol: Mapping[str, Any]) -> bool:
-    return bool(protocol.get("gpt2_tokenizer", True)) and protocol.get("chunk_targets", 1024) == 1024
-
-
-def _same_texts(protocol: Mapping[str, Any]) -> bool:
-    return bool(protocol.get("new_tokens", 100) == 100)
 
 
 def objective_label(objective: str) -> str:

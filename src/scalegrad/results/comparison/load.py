@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scalegrad.results.comparison.evaluations import Texts, human_row, objective_label, paper_rows, rows_of
+from scalegrad.results.comparison.evaluations import Texts, human_row, objective_label, rows_of
 from scalegrad.results.comparison.systems import Comparison, Sample, System, merge_seeds
 from scalegrad.runs import Run, samples_name
 
@@ -62,9 +62,7 @@ def compare_runs(runs: Sequence[Run], corpus: str | None = None) -> Comparison:
         notes.append(f"Not scored on {chosen or 'any corpus'} yet (scalegrad evaluate FOLDER): {', '.join(missing)}.")
     own = [(run, evaluations[chosen]) for run, evaluations in scored if chosen in evaluations]
     human = next((row for run, e in own if (row := human_row(e, _texts(run, chosen)))), [])
-    labels = [system.label for system in systems]
-    paper, said = paper_rows(chosen, labels, [e["protocol"] for _, e in own if "protocol" in e])
-    return Comparison([*systems, *human, *paper], chosen, [*notes, *said])
+    return Comparison([*systems, *human], chosen, notes)
 
 
 def _rows(label: str, members: Sequence[Scored], corpus: str) -> list[System]:

@@ -90,7 +90,7 @@ def train(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train a captioner with each objective, all else alike, and print their figures beside the paper's.
+    """Train a captioner with each objective, all else alike, and print their figures side by side.
 
     Without files: on drawn scenes that come with the package. Stopped, the same command goes on.
 
@@ -311,7 +311,6 @@ def _pictures(names: Sequence[str], corpus: str, images: Path | None) -> dict[st
 
 
 def _print_figures(found: Mapping[str, Mapping[str, float]], corpus: str) -> None:
-    from paper.beside_paper import paper_systems
     from scalegrad.results.comparison import Comparison, System
     from scalegrad.results.comparison.terminal import print_table
     from scalegrad.tasks.captioning.report import FIGURES
@@ -325,7 +324,7 @@ def _print_figures(found: Mapping[str, Mapping[str, float]], corpus: str) -> Non
     ]
     console = Console()
     console.print(f"[bold]{corpus}[/bold], {counted(int(found['human']['n_texts']), 'paragraph')}")
-    print_table(Comparison([*rows, *paper_systems("captioning", "captioning degeneration")]), console)
+    print_table(Comparison(rows), console)
 
 
 def _report_problems(problems: Problems) -> None:

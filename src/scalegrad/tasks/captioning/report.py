@@ -1,4 +1,4 @@
-"""The captioning experiment side by side: the paper's three tables, from what its runs left."""
+"""Captioners side by side: the tables of a captioning experiment, made from its runs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from paper.beside_paper import paper_systems
 from scalegrad.objectives.objective import Objective
 from scalegrad.results.comparison import Comparison, Sample, System, merge_seeds
 
 PLAIN, BLOCKED = "greedy", "3-block"
 FIGURES = ("cider", "bleu", "rep_1", "rep_2", "rep_3", "words")
-NOTE = (
-    "The paper's rows are Visual Genome with its detector's features: compare the order and the gaps, not the values. "
-    "Rep-n is on lower-cased words with punctuation, in both."
-)
+NOTE = "Rep-n is on lower-cased words with punctuation."
 
 DRAWN = ("scenes", "drawn scenes")
 GRAMMAR = "The row Human is no human text here: a grammar writes the paragraphs about drawn scenes."
@@ -39,7 +35,7 @@ def compare_captions(
     references: Mapping[str, str] | None = None,
     pictures: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Tables 4 and 9: CIDEr and Rep-n without and with trigram blocking, beside people and the paper.
+    """Tables 4 and 9: CIDEr and Rep-n without and with trigram blocking, beside people.
 
     `references` and `pictures` (data: addresses) by image, for the page. The rows of several seeds are averaged.
     """
@@ -55,11 +51,8 @@ def compare_captions(
     samples = [Sample(name, text, pictures.get(name, "")) for name, text in references.items()]
     human = {name: value for name, value in runs[0].found["human"].items() if name in FIGURES}
     people = System("Human", human, "human", samples=samples)
-    return Comparison(
-        [*plain, *blocked, *twins, people, *paper_systems("captioning", "captioning degeneration")],
-        corpus,
-        [NOTE, GRAMMAR] if corpus in DRAWN else [NOTE],
-    )
+    notes = [NOTE, GRAMMAR] if corpus in DRAWN else [NOTE]
+    return Comparison([*plain, *blocked, *twins, people], corpus, notes)
 
 
 def compare_stochastic(runs: Sequence[CaptionRun], corpus: str) -> Comparison | None:
@@ -74,7 +67,7 @@ def compare_stochastic(runs: Sequence[CaptionRun], corpus: str) -> Comparison | 
     if not drawn:
         return None
     blocked = [_row(group, BLOCKED, "trained", {}) for group in groups]
-    return Comparison([*drawn, *blocked, *paper_systems("captioning decoding")], corpus)
+    return Comparison([*drawn, *blocked], corpus)
 
 
 def choose_strengths(runs: Sequence[CaptionRun]) -> dict[str, dict[str, str]]:

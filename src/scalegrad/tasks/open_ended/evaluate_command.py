@@ -11,8 +11,7 @@ import typer
 from rich.console import Console
 
 from scalegrad._extras import need
-from scalegrad.cli.complete import Device, Dtype, Start, Trust, check_start
-from scalegrad.runs.terminal import bars, quiet_transformers, read_batch, status
+from scalegrad.runs.terminal import Device, Dtype, Start, Trust, bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
     from scalegrad.runs import Run
@@ -70,13 +69,15 @@ def command(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Perplexity and repetition of a model, as the paper measures them, beside human text and the paper's own rows.
+    """Perplexity and repetition of a model, as the paper measures them, beside human text.
 
     A run's folder keeps the figures (evaluation.json) and texts (samples/); stopped, the same command goes on.
 
     Example: scalegrad evaluate runs/sg --strategy greedy --strategy greedy,gamma=0.2 --prefixes 120 --chunks 20
     """
     size = read_batch(batch)
+    from scalegrad.models.start import check_start
+
     check_start(start)
     need("transformers", extra="complete")
     quiet_transformers()
@@ -146,7 +147,7 @@ def _run(model: str) -> Run | None:
 
 
 def _print(found: dict[str, Any], model: str, record: dict[str, Any] | None) -> None:
-    from scalegrad.results.comparison import Comparison, human_row, paper_rows, rows_of
+    from scalegrad.results.comparison import Comparison, human_row, rows_of
     from scalegrad.results.comparison.evaluations import objective_label
     from scalegrad.results.comparison.terminal import print_figures
 
@@ -155,8 +156,7 @@ def _print(found: dict[str, Any], model: str, record: dict[str, Any] | None) -> 
     console = Console()
     for name, evaluation in found.items():
         rows = rows_of(label, trained, evaluation)
-        paper, said = paper_rows(name, [label if trained else "MLE"], [evaluation["protocol"]])
-        comparison = Comparison([*rows, *human_row(evaluation), *paper], name, [*evaluation["notes"], *said])
+        comparison = Comparison([*rows, *human_row(evaluation)], name, evaluation["notes"])
         print_figures(comparison, console)
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from scalegrad._counts import counted
 from scalegrad._extras import need
-from scalegrad.runs.terminal import Told, bars, quiet_transformers, read_batch, status
+from scalegrad.runs.terminal import Device, Dtype, Told, bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
     from scalegrad.runs import Run
@@ -53,9 +53,7 @@ Steps = Annotated[
 ]
 Prompt = Annotated[str | None, typer.Option(help="A causal LM's prompt, with {article} where the article goes.")]
 SourceSeen = Annotated[bool, typer.Option("--source-seen", help="Count the article's tokens as seen, too.")]
-Corpus = Annotated[
-    str | None, typer.Option(help="cnn_dailymail or nyt50: compare the data's sizes, and figures, with the paper's.")
-]
+Corpus = Annotated[str | None, typer.Option(help="cnn_dailymail or nyt50: compare the data's sizes with the paper's.")]
 Seed = Annotated[int, typer.Option(help="Seed of new weights, the order of the data, dropout and sampling.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew where OUT holds runs of other settings.")]
 DecodingSeed = Annotated[int, typer.Option("--seed", help="Seed of sampled summaries.")]
@@ -77,8 +75,6 @@ TestLimit = Annotated[
 NoMover = Annotated[bool, typer.Option("--no-mover", help="Leave MoverScore out.")]
 Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the page: table, and summaries side by side.")]
 Batch = Annotated[str, typer.Option(help="Articles at a time, or auto: what fits into memory.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, …")]
-Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="A .txt, .story, .jsonl or .csv file, or a folder of .story.")
 ]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from paper.printed import TABLES
 from scalegrad.results.comparison.evaluations import objective_label, read_objective
 from scalegrad.runs import Run, samples_name
 
@@ -24,7 +23,6 @@ COLUMNS: dict[str, tuple[str, int, str]] = {
     "novelty_1": ("new words", 3, "share of a summary's distinct words that its article does not have"),
     "novelty_2": ("new pairs", 3, "the same of its pairs of words"),
 }
-_PAPER = {"cnn_dailymail": "summarization cnn/dm", "nyt50": "summarization nyt50"}
 
 
 class Figure(NamedTuple):
@@ -37,7 +35,7 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """A system's figures. `kind`: "trained", "decoded" (a trained model under another decoding), "human", "paper"."""
+    """A system's figures. `kind`: "trained", "decoded" (a trained model under another decoding), "human"."""
 
     label: str
     figures: Mapping[str, Figure]
@@ -73,7 +71,7 @@ class Sheet:
 
 
 def load_sheet(runs: Sequence[Run], corpus: str) -> Sheet:
-    """Evaluated runs side by side on `corpus`: each beam, then other decodings, the references, the paper's rows."""
+    """Evaluated runs side by side on `corpus`: each beam, then other decodings, the references."""
     rows: list[Row] = []
     decoded: list[Row] = []
     texts: dict[str, list[dict[str, Any]]] = {}
@@ -98,13 +96,9 @@ def load_sheet(runs: Sequence[Run], corpus: str) -> Sheet:
         score = validation_score(found)
         if score is not None:
             scores.setdefault(family, {}).setdefault(objective_label(run.config["objective"]), []).append(score)
-    paper = [
-        Row(f"{label}, in the paper", {name: Figure(value) for name, value in row.items()}, "paper")
-        for label, row in (TABLES[_PAPER[corpus]].rows if corpus in _PAPER else {}).items()
-    ]
     families = {row.label: row.family for row in rows}
     notes += _strengths(scores)
-    return Sheet(corpus, [*rows, *decoded, *people, *paper], _articles(texts), notes, families)
+    return Sheet(corpus, [*rows, *decoded, *people], _articles(texts), notes, families)
 
 
 def _evaluation(run: Run, corpus: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from scalegrad.results.fitting_table import print_fitting
 from scalegrad.results.measure.wording import printable
 from scalegrad.tasks.summarization.report.sheet import COLUMNS, Figure, Row, Sheet
 
-_STYLES = {"human": "green", "paper": "dim", "decoded": "", "trained": ""}
+_STYLES = {"human": "green", "decoded": "", "trained": ""}
 
 
 def print_sheet(sheet: Sheet, console: Console) -> None:

@@ -1,9 +1,10 @@
-"""`scalegrad reproduce NAME…`: tables and figures of the paper, computed here and set beside what it prints."""
+"""`python -m paper NAME…`: tables and figures of the paper, computed here and set beside what it prints."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,9 @@ OnlyDone = Annotated[
     bool,
     typer.Option("--only-done", help="Train nothing: show what OUT holds, say from another machine or a stopped run."),
 ]
+Gamma = Annotated[float, typer.Option(help="gradients: ScaleGrad's γ, in (0, 1]; smaller pushes harder.")]
+Alpha = Annotated[float, typer.Option(help="gradients: unlikelihood's α, from 0.")]
+Sentence = Annotated[str | None, typer.Option(help="novel-set: a sentence of your own.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
 
@@ -59,6 +63,9 @@ def command(
     imdb: Imdb = None,
     data: Data = None,
     devices: Devices = None,
+    gamma: Gamma = 0.2,
+    alpha: Alpha = 1.0,
+    sentence: Sentence = None,
     only_done: OnlyDone = False,
     as_json: AsJson = False,
 ) -> None:
@@ -66,15 +73,15 @@ def command(
 
     Experiments share their trained models. Stopped at any moment, the same command goes on where it was.
 
-    Example: scalegrad reproduce wikitext decoding --scale gpu --out reproduction
+    Example: python -m paper wikitext decoding --scale gpu --out reproduction
     """
     for module in ("transformers", "accelerate", "jinja2", "matplotlib"):
-        need(module, extra="reproduce")  # before the work, not after it
+        need(module, extra="paper")  # before the work, not after it
     if list_them:
         _print_list(as_json)
         return
     if not names:
-        raise ValueError("name an experiment (scalegrad reproduce --list shows them), or all")
+        raise ValueError("name an experiment (python -m paper --list shows them), or all")
     quiet_transformers()
     from paper import NotGiven, Setup
     from paper.catalogue import find, reproduce, train
@@ -83,7 +90,18 @@ def command(
     chosen = find(names)
     folder = out or Path("reproduction") / scale
     given = _data(data or [], ptb=ptb, imdb=imdb)
-    setup = Setup(scale, folder, model, seeds, given, _devices(devices), only_done=only_done)
+    setup = Setup(
+        scale,
+        folder,
+        model,
+        seeds,
+        given,
+        _devices(devices),
+        gamma=gamma,
+        alpha=alpha,
+        sentence=sentence,
+        only_done=only_done,
+    )
     found, left_out, failed = [], list[str](), list[str]()
     if len(chosen) > 1:
         with suppress(ValueError, OSError, MissingExtra), bars() as told:  # whose mistake it is says so below
@@ -106,7 +124,7 @@ def command(
         print(json.dumps(plain([one.as_dict() for one in found]), ensure_ascii=False, indent=2))
     elif found:
         print(f"All of it on one page: {folder / 'report.html'}")
-    for sentence in (*(f"left out: {one}" for one in left_out), *(f"scalegrad: {one}" for one in failed)):
+    for sentence in (*(f"left out: {one}" for one in left_out), *(f"paper: {one}" for one in failed)):
         print(sentence, file=sys.stderr)
     if failed:
         raise typer.Exit(2)
@@ -153,3 +171,18 @@ def _print_list(as_json: bool) -> None:
     console.print(
         Text(f"--data NAME=PATH brings {'; '.join(f'{name}: {what}' for name, what in DATA.items())}.", "dim")
     )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line; a mistake of the user's ends in one sentence and exit code 2."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+    app.command()(command)
+    try:
+        app(args=None if argv is None else list(argv), prog_name="python -m paper")
+    except (ValueError, OSError, MissingExtra) as mistake:
+        print(f"paper: {mistake}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
