@@ -27,7 +27,7 @@ from benchmarks.runner import Measurement, Row, compare
 from benchmarks.step import LOSS_TOLERANCE, gpt2_shaped
 from scalegrad._counts import counted
 from scalegrad.integrations import hf
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 
 STEPS = 300
 OBJECTIVES = {

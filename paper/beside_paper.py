@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from paper.printed import TABLES, PaperTable
+from paper.printed import TABLES, PaperTable, read_label
 from scalegrad.results.comparison import Comparison, Plot, System
 from scalegrad.results.comparison.colours import PALETTE
 from scalegrad.results.comparison.columns import column, written
-from scalegrad.results.comparison.evaluations import HUMAN, read_objective
+from scalegrad.results.comparison.evaluations import HUMAN
 from scalegrad.results.figure import new_figure, style_axes
 from scalegrad.runs import Run
 
@@ -64,7 +64,7 @@ def _paper_row(table: PaperTable, label: str, shown: Sequence[str]) -> System:
         {name: row[name] for name in shown if name in row}
         for row in (table.rows[label], table.deviations.get(label, {}))
     )
-    family = "human" if label == HUMAN else read_objective(label)[0]
+    family = "human" if label == HUMAN else read_label(label)[0]
     return System(f"{label}, in the paper", figures, "paper", family, deviations=deviations)
 
 
@@ -83,7 +83,7 @@ def paper_systems(*tables: str, where: str = IN_PAPER) -> list[System]:
         for label, figures in TABLES[table].rows.items():
             rows.setdefault(label, {}).update(figures)
     return [
-        System(f"{label}{where}", figures, "paper", "human" if label == "Human" else read_objective(label)[0])
+        System(f"{label}{where}", figures, "paper", "human" if label == "Human" else read_label(label)[0])
         for label, figures in rows.items()
     ]
 
@@ -194,7 +194,7 @@ def difference_plot(rows: Mapping[str, Mapping[str, Any]], names: Sequence[str],
     panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
     for axes, name in zip(panels, names, strict=True):
         for place, (label, row) in enumerate(rows.items()):
-            colour = PALETTE.get(read_objective(label)[0], PALETTE["other"])
+            colour = PALETTE.get(read_label(label)[0], PALETTE["other"])
             axes.plot([row[name]["low"], row[name]["high"]], [place, place], color=colour, linewidth=2)
             axes.plot([row[name]["mean"]], [place], "o", color=colour, markersize=5)
         axes.axvline(0, color=PALETTE["soft"], linewidth=1)

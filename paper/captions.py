@@ -12,7 +12,7 @@ import torch
 from paper.beside_paper import beside_paper, order_sentence, paper_systems
 from paper.outcome import NotGiven, Outcome, Setup, Shown
 from paper.printed import SETTINGS
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 from scalegrad.results.comparison import Comparison, Plot
 from scalegrad.results.comparison.columns import column, written
 from scalegrad.results.comparison.plots import repetition_bars

@@ -10,14 +10,15 @@ from paper.beside_paper import IN_PAPER
 from paper.open_ended_scale import GRID, MAIN, Scale, scale_of, trained
 from paper.outcome import Experiment, NotGiven, Outcome, Setup
 from paper.pages import Shown
+from paper.printed import read_label
 from paper.printed_texts import PRINTED, Printed
+from scalegrad import objectives
 from scalegrad.data import gpt2_tokenizer, imdb_reviews
 from scalegrad.decoding import complete, prefixes_of, start_ids
 from scalegrad.lab.jobs import Job, Progress
-from scalegrad.objectives.objective import Objective
 from scalegrad.results.comparison import Comparison, Sample, System
 from scalegrad.results.comparison.columns import written
-from scalegrad.results.comparison.evaluations import HUMAN, read_objective
+from scalegrad.results.comparison.evaluations import HUMAN
 from scalegrad.results.comparison.load import place
 from scalegrad.runs import Run, samples_name
 from scalegrad.tasks.open_ended.corpora import find_corpus
@@ -120,14 +121,14 @@ def _texts(corpus: str, data: Mapping[str, str]) -> Iterable[str]:
 
 def _row(run: Run, prefixes: Sequence[str]) -> System:
     written_after = {record["prefix"]: record["continuation"] for record in run.load(SAMPLES)}
-    objective = Objective.parse(str(run.config["objective"]))
+    objective = objectives.parse(str(run.config["objective"]))
     texts = [Sample(prefix, written_after[prefix]) for prefix in prefixes]
     return _system(objective.label, texts, "trained")
 
 
 def _system(label: str, texts: Sequence[Sample], kind: str) -> System:
     figures = text_figures([text.continuation for text in texts])
-    family, strength = ("human", None) if kind == "human" else read_objective(label.removesuffix(IN_PAPER))
+    family, strength = ("human", None) if kind == "human" else read_label(label.removesuffix(IN_PAPER))
     return System(label, {name: figures[name] for name in COLUMNS}, kind, family, strength, samples=texts)
 
 

@@ -22,19 +22,19 @@ from paper.open_ended_scale import (
     trained,
 )
 from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
+from scalegrad import objectives
 from scalegrad.lab import trade_off
 from scalegrad.lab.jobs import Job, Scoring
 from scalegrad.results.comparison import Comparison, System, compare_runs
-from scalegrad.results.comparison.evaluations import objective_label, read_objective
 from scalegrad.results.comparison.sensitivity import sensitivity_plots
 from scalegrad.results.comparison.trade_off import trade_off as trade_off_plot
 from scalegrad.runs import Run, samples_name
 from scalegrad.tasks.open_ended.corpora import find_corpus
 
-_REFERENCE = objective_label(MAIN[2])
+_REFERENCE = objectives.parse(MAIN[2]).label
 _WITHOUT_UNKNOWN = ("rep_1_no_unk", "rep_2_no_unk", "rep_3_no_unk")
 _KNOWN_PENALTIES = {"greedy,repetition_penalty=": "repetition_penalty ", "greedy,block=": "no_repeat_ngram_size "}
-_GRID_GAMMAS = tuple(read_objective(name)[1] for name in (*MAIN, *GRID) if name.startswith("sg"))
+_GRID_GAMMAS = tuple(objectives.parse(name).value for name in (*MAIN, *GRID) if name.startswith("sg"))
 
 
 def scoring_of(scale: Scale, corpus: str, strategies: Sequence[str] = ("greedy",)) -> Scoring:
@@ -94,7 +94,7 @@ def wikitext(setup: Setup) -> Outcome:
     everything = _without(_compared(runs, "wikitext-103 test"), _is_another_study)
     first = [run for run in runs if run.config["settings"]["seed"] == scale.config.settings.seed]
     of_grid = [run for run in first if run.config["objective"] in (*MAIN, *GRID)]
-    main = _timed(_chosen(everything, [objective_label(name) for name in MAIN]), runs, setup, scale)
+    main = _timed(_chosen(everything, [objectives.parse(name).label for name in MAIN]), runs, setup, scale)
     curves = _without(everything, lambda s: s.kind == "decoded" and s.strength is None)
     tables = [
         Shown("WikiText-103 test", main),
@@ -245,8 +245,8 @@ def _is_another_study(system: System) -> bool:
     return system.kind == "decoded" and not (system.family == "mle" and penalised)
 
 
-def _labels(objectives: Sequence[str]) -> list[str]:
-    return [objective_label(name) for name in objectives]
+def _labels(names: Sequence[str]) -> list[str]:
+    return [objectives.parse(name).label for name in names]
 
 
 def _without(comparison: Comparison, dropped: Callable[[System], bool]) -> Comparison:

@@ -11,11 +11,11 @@ from paper.lengths import measure_lengths
 from paper.open_ended import made_of, scored, scoring_of
 from paper.open_ended_scale import MAIN, TEST, Scale, scale_of, trained
 from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
+from scalegrad import objectives
 from scalegrad.lab.jobs import Job, Progress, Scoring
 from scalegrad.results.comparison import Comparison, Plot, System, human_row, merge_seeds
 from scalegrad.results.comparison.colours import PALETTE
 from scalegrad.results.comparison.columns import written
-from scalegrad.results.comparison.evaluations import objective_label, read_objective
 from scalegrad.results.comparison.picture import SIZE, grid, legend
 from scalegrad.results.figure import new_figure, style_axes
 from scalegrad.runs import Run
@@ -55,22 +55,22 @@ def decoding(setup: Setup) -> Outcome:
     notes = list(dict.fromkeys(note for own in found for note in own["notes"]))
     paper, compares = paper_rows("decoding", [row.label for row in rows], [own["protocol"] for own in found])
     compared = Comparison([*rows, *human_row(found[0]), *paper], _CORPUS, [*notes, *compares])
-    said = [_said_of_decoding(rows, objective_label(objective)) for objective in MAIN]
+    said = [_said_of_decoding(rows, objectives.parse(objective).label) for objective in MAIN]
     return Outcome([Shown("Decoding strategies", compared)], [], [], made_of(runs, scale), [s for s in said if s])
 
 
 def _decoded_rows(run: Run, found: dict[str, Any], decodings: Sequence[str]) -> list[System]:
     """A row a decoding, named as the paper's table names them: "SG γ=0.2 beam=3"."""
     objective = str(run.config["objective"])
-    family, strength = read_objective(objective)
+    parsed = objectives.parse(objective)
     ppl = {"ppl": run.load("evaluation")[_CORPUS]["language_modelling"]["ppl"]}
     return [
         System(
-            f"{objective_label(objective)} {name}",
+            f"{parsed.label} {name}",
             ppl | {key: found["completion"][name][key] for key in _TEXTS},
             "trained" if name == "greedy" else "decoded",
-            family,
-            strength,
+            parsed.name,
+            parsed.value,
         )
         for name in decodings
         if name in found["completion"]
@@ -138,9 +138,9 @@ def lengths(setup: Setup) -> Outcome:
     for objective in _BY_LENGTH:
         own = [run for run in runs if run.config["objective"] == objective]
         found = [run.load("lengths")[_CORPUS]["model"] for run in own]
-        family, strength = read_objective(objective)
-        label = objective_label(objective)
-        rows.append(merge_seeds([System(label, _by_length(one), "trained", family, strength) for one in found]))
+        parsed = objectives.parse(objective)
+        kind = ("trained", parsed.name, parsed.value)
+        rows.append(merge_seeds([System(parsed.label, _by_length(one), *kind) for one in found]))
     measured = runs[0].load("lengths")[_CORPUS]
     human = System("Human", _by_length(measured["human"]), "human")
     protocol = measured["protocol"]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from scalegrad import objectives
 from scalegrad.lab.trade_off import curves_of
 from scalegrad.results.comparison import Comparison
 from scalegrad.results.comparison.columns import column, written
-from scalegrad.results.comparison.evaluations import objective_label
 
 
-def in_order(comparison: Comparison, objectives: Sequence[str]) -> str:
+def in_order(comparison: Comparison, names: Sequence[str]) -> str:
     """Whether MLE, UL and SG repeat less and less, each by more than the deviations, column by column."""
     rows = {s.label: s for s in comparison.of_kind("trained")}
-    three = [rows[label] for label in map(objective_label, objectives) if label in rows]
-    if len(three) < len(objectives) or any("ppl" not in row.figures for row in three):
+    three = [rows[label] for label in (objectives.parse(name).label for name in names) if label in rows]
+    if len(three) < len(names) or any("ppl" not in row.figures for row in three):
         return ""
     yes: list[str] = []
     no: list[str] = []

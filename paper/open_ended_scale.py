@@ -10,11 +10,11 @@ from pathlib import Path
 from paper import base_model
 from paper.outcome import Setup
 from paper.saved_model import unpack
+from scalegrad import objectives
 from scalegrad.lab.demo import LEARNING_RATES
 from scalegrad.lab.jobs import Job, Measured, free_memory, gpus, is_done, run_jobs, visible_gpus
 from scalegrad.models import base
 from scalegrad.models.memory import gpu_shares
-from scalegrad.objectives.objective import Objective
 from scalegrad.runs import Run, only_here, write_json
 from scalegrad.tasks.open_ended import recipes
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
@@ -67,7 +67,7 @@ class Scale:
     def job(self, objective: str, seed: int, *measured: Measured) -> Job:
         """The run of an objective and a seed, counted from the config's own."""
         settings = replace(self.config.settings, seed=self.config.settings.seed + seed)
-        return Job(replace(self.config, objective=Objective.parse(objective), settings=settings), measured)
+        return Job(replace(self.config, objective=objectives.parse(objective), settings=settings), measured)
 
     def each_seed(self, objectives: Sequence[str], *measured: Measured) -> list[Job]:
         """Their runs, all objectives of a seed before the next seed."""

@@ -243,3 +243,12 @@ SETTINGS: dict[str, dict[str, dict[str, float | int | tuple[float, ...]]]] = {
         "SG": {"learning_rate": 5e-4, "batch": 10, "beta": (0.6, 0.6), "gamma": 0.5},
     },
 }
+
+
+def read_label(label: str) -> tuple[str, float | None]:
+    """Family and strength of a row that the paper prints: ("sg", 0.2) of "SG γ=0.2"."""
+    name, _, strength = label.partition("=")
+    try:
+        return name.split()[0].lower(), float(strength)
+    except (ValueError, IndexError):
+        return name.split()[0].lower(), None

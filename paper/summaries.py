@@ -14,8 +14,8 @@ from paper.printed import SETTINGS
 from paper.summarization import Plan, held_results, run_plan
 from paper.summarization_scores import scores_beside
 from paper.summary_plans import PAPER_CORPORA, news_model, plans
+from scalegrad import objectives
 from scalegrad.data.pairs import Pair
-from scalegrad.objectives.objective import Objective
 from scalegrad.results.comparison import Comparison, Plot, Sample, System
 from scalegrad.results.comparison.columns import column, written
 from scalegrad.tasks.summarization.writing import BEAM
@@ -96,7 +96,7 @@ def _to_read(experiment: Mapping[str, Any], plan: Plan) -> dict[str, list[Sample
     articles = [_beginning(pairs[ids[place]].text) for place in places]
     found = {"Reference": [pairs[ids[place]].references[0] for place in places]}
     for result in experiment["results"]:
-        label = Objective.parse(result["objective"]).label
+        label = objectives.parse(result["objective"]).label
         found.setdefault(label, [result["summaries"]["beam"][place] for place in places])
     return {label: list(map(Sample, articles, texts)) for label, texts in found.items()}
 

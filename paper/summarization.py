@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from scalegrad.models.memory import share_gpu
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Run, samples_name
 from scalegrad.runs.atomic import plain, write_json
 from scalegrad.runs.environment import environment
@@ -87,7 +87,7 @@ def run_plan(plan: Plan, folder: Path, progress: Progress | None = None) -> dict
     first = [(objective, 0) for objective in plan.objectives]
     ledger.run(plan, folder / plan.name, first, progress)
     chosen = choose_strengths(ledger.results)
-    objectives = [str(Objective.parse(one)) for one in plan.objectives if one == "mle"]
+    objectives = [str(parse_objective(one)) for one in plan.objectives if one == "mle"]
     objectives += [f"{name}={choice['strength']}" for name, choice in chosen.items()]
     others = [(objective, seed) for objective in objectives for seed in range(1, len(plan.tasks))]
     ledger.run(plan, folder / plan.name, others, progress)
@@ -109,7 +109,7 @@ def run_job(job: Job, progress: Progress | None = None) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*cut there")  # every run would tell; the figures' notes do
         (fitted,) = train(job.task, [job.objective], job.out, callbacks=callbacks)
-    run = Run.open(Path(job.out) / folder_name(Objective.parse(job.objective)))
+    run = Run.open(Path(job.out) / folder_name(parse_objective(job.objective)))
     test = job.task.pairs("test")[: job.limit]
     how = replace(job.how, strategies=STOCHASTIC if job.objective == "mle" else ())
     figures = evaluate_run(run, CORPUS, job.task.pairs("validation")[: job.choose], test, how, progress)
@@ -135,7 +135,7 @@ def choose_strengths(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     for name in ("ul", "sg"):
         scores = {}
         for result in results:
-            objective = Objective.parse(result["objective"])
+            objective = parse_objective(result["objective"])
             if result["seed"] == 0 and objective.name == name and isinstance(objective.strength, float):
                 found = validation_score(result["evaluation"])
                 scores[objective.strength] = float("nan") if found is None else found

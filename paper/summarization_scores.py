@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scalegrad import objectives
 from scalegrad._counts import are, counted
 from scalegrad.data.pairs import Pair
 from scalegrad.metrics import bootstrap, moverscores, paired_bootstrap, permutation_test
 from scalegrad.metrics.significance import mean as mean_of
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 from scalegrad.runs.atomic import write_json
 from scalegrad.tasks.summarization.scoring import human, per_text
 
@@ -88,7 +89,7 @@ def _systems(
     labels, texts = [], []
     for result in experiment["results"]:
         for strategy, written in result["summaries"].items():
-            label = Objective.parse(result["objective"]).label + ("" if strategy == "beam" else f", {strategy}")
+            label = objectives.parse(result["objective"]).label + ("" if strategy == "beam" else f", {strategy}")
             labels.append((label, result["seed"]))
             texts.append(written)
     figures = [per_text(written, test, mover=False) for written in texts]

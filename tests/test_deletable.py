@@ -14,7 +14,10 @@ SOURCE = Path(__file__).parents[1] / "src" / "scalegrad"
 
 # Each part with the verbs that go with it; what else is deleted with it, because it is built on it alone.
 PARTS = {
-    "scalegrad.tasks.open_ended": ({"train", "evaluate", "demo", "sweep"}, ("scalegrad.lab", "scalegrad.cli.demo", "scalegrad.cli.sweep")),
+    "scalegrad.tasks.open_ended": (
+        {"train", "evaluate", "demo", "sweep"},
+        tuple(f"scalegrad.{name}" for name in ("lab.jobs", "lab.sweep", "lab.demo", "cli.demo", "cli.sweep")),
+    ),
     "scalegrad.tasks.summarization": ({"summarize"}, ()),
     "scalegrad.tasks.captioning": ({"caption"}, ()),
     "scalegrad.study": ({"study"}, ()),

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from paper.printed import PaperTable
-from scalegrad.results.comparison.evaluations import read_objective
+from paper.printed import PaperTable, read_label
 from scalegrad.results.comparison.sensitivity import REP_L, mean_rep_l
 
 PAPER_SEEDS = 3  # behind the deviations that the paper prints
@@ -106,9 +105,9 @@ def plain_label(label: str) -> str:
 def of_paper(table: PaperTable) -> FigureTable:
     """A table of the paper; where it has one strength of an objective, that is the one it chose."""
     rows = {}
-    of_family = Counter(read_objective(label)[0] for label in table.rows)
+    of_family = Counter(read_label(label)[0] for label in table.rows)
     for label, figures in table.rows.items():
-        family, strength = read_objective(label)
+        family, strength = read_label(label)
         chosen = strength is not None and of_family[family] == 1
         deviations = table.deviations.get(label, {})
         rows[label] = Figures(figures, deviations, PAPER_SEEDS if deviations else 0, family, strength, chosen)

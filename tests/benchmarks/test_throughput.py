@@ -11,7 +11,7 @@ from benchmarks.cases import Case
 from benchmarks.clock import CpuClock
 from benchmarks.record import read
 from benchmarks.runner import Skipped
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 
 pytest.importorskip("transformers")
 SMALL = ["--cpu", "--rounds", "2", "--vocab", "80", "--width", "64", "--length", "12"]

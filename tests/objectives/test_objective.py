@@ -5,9 +5,9 @@ import json
 import pytest
 import torch
 
-from scalegrad import ScaleGradLoss, UnlikelihoodLoss, sets
+from scalegrad import ScaleGradLoss, UnlikelihoodLoss, objectives, sets
 from scalegrad.gamma import Constant, Cosine, Linear, RewardRepetition
-from scalegrad.objectives.objective import Objective, record
+from scalegrad.objectives import Objective, record
 
 
 @pytest.mark.parametrize(
@@ -22,16 +22,16 @@ from scalegrad.objectives.objective import Objective, record
     ],
 )
 def test_parse_and_back(text, name, strength, label):
-    objective = Objective.parse(text)
+    objective = objectives.parse(text)
     assert (objective.name, objective.strength, objective.label) == (name, strength, label)
     assert str(objective) == text
-    assert Objective.parse(str(objective)) == objective
+    assert objectives.parse(str(objective)) == objective
 
 
 def test_the_papers_strengths_are_the_defaults():
-    assert str(Objective.parse("sg")) == "sg=0.2"
-    assert str(Objective.parse("ul")) == "ul=1.0"
-    assert str(Objective.parse(" sg=.2 ")) == "sg=0.2"
+    assert str(objectives.parse("sg")) == "sg=0.2"
+    assert str(objectives.parse("ul")) == "ul=1.0"
+    assert str(objectives.parse(" sg=.2 ")) == "sg=0.2"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_papers_strengths_are_the_defaults():
 )
 def test_mistakes(text, sentence):
     with pytest.raises(ValueError, match=sentence):
-        Objective.parse(text)
+        objectives.parse(text)
 
 
 def test_made_by_hand_is_checked_too():

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from paper import Outcome, Setup, open_ended, open_ended_decoding
+from tests.results.comparison.conftest import make_run  # noqa: F401
 from tests.tasks.open_ended.conftest import tiny_model, tiny_tokenizer
 
 

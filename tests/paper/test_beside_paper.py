@@ -4,7 +4,7 @@ import pytest
 
 from paper.beside_paper import beside_paper, difference_plot, order_sentence, paper_rows, paper_systems, with_paper_rows
 from scalegrad.results.comparison import Comparison, System, compare_runs, find_runs
-from tests.results.comparison.conftest import CORPUS, PROTOCOL, evaluation, make_run  # noqa: F401
+from tests.results.comparison.conftest import CORPUS, PROTOCOL, evaluation
 
 MLE, UL, SG = "MLE", "UL α=0.5", "SG γ=0.5"
 ROWS = {MLE: "MLE", UL: "UL", SG: "SG"}

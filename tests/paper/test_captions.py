@@ -17,7 +17,7 @@ from paper.captions import (
     paper_betas,
 )
 from paper.printed import SETTINGS
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.captioning.experiment import FILES, PAPER_OBJECTIVES
 from scalegrad.tasks.captioning.paragraphs import VISUAL_GENOME_SIZES

@@ -20,11 +20,10 @@ from paper.examples import SAMPLES
 from paper.open_ended_findings import along_gamma, in_order
 from paper.open_ended_scale import GRID, MAIN, folder_of, scale_of, trained
 from paper.printed import SETTINGS
+from scalegrad import objectives
 from scalegrad.data import encode_corpus, wikitext103
 from scalegrad.lab import jobs
 from scalegrad.metrics import clean_up_spaces
-from scalegrad.objectives.objective import Objective
-from scalegrad.results.comparison.evaluations import objective_label
 from scalegrad.runs import Run, samples_name
 from scalegrad.tasks.open_ended.training import train
 
@@ -79,7 +78,7 @@ def test_the_papers_scale_field_by_field(tmp_path):
     assert scale.seeds == told["all"]["seeds"]
     assert settings.batch_size * settings.accumulation * config.length == told["MLE"]["batch"]
     assert scale.new_tokens == told["completion"]["new_tokens"]
-    objectives = [Objective.parse(name) for name in (*MAIN, *GRID)]
+    objectives = [objectives.parse(name) for name in (*MAIN, *GRID)]
     for name in ("MLE", "UL", "SG"):
         assert settings.learning_rate == told[name]["learning_rate"]
     assert sorted(o.strength for o in objectives if o.name == "ul") == list(told["UL"]["alpha"])
@@ -117,7 +116,10 @@ def test_rows_are_means_of_the_runs_with_their_deviations(done, setup):
     rows = table(done["wikitext"], "WikiText-103 test")
     assert list(rows) == ["MLE", "UL α=1.0", "SG γ=0.2", "Human"]
     for objective in MAIN:
-        row, found = rows[objective_label(objective)], [r.load("evaluation")[TEST] for r in runs_of(setup, objective)]
+        row, found = (
+            rows[objectives.parse(objective).label],
+            [r.load("evaluation")[TEST] for r in runs_of(setup, objective)],
+        )
         for part, name in (("language_modelling", "ppl"), ("completion", "rep_1")):
             values = [e[part]["greedy"][name] if part == "completion" else e[part][name] for e in found]
             assert row.figures[name] == pytest.approx(statistics.mean(values))
@@ -310,7 +312,7 @@ def test_what_is_there_is_shown(done, setup, tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "train", lambda *a, **k: pytest.fail("nothing is to be trained"))
     here = replace(setup, out=tmp_path, only_done=True)
     rows = table(open_ended.wikitext(here), "WikiText-103 test")
-    assert [rows[objective_label(name)].runs for name in MAIN] == [2, 2, 1]
+    assert [rows[objectives.parse(name).label].runs for name in MAIN] == [2, 2, 1]
     assert table(open_ended_decoding.lengths(here), "Rep-1 by")["SG γ=0.2"].runs == 1
     assert len(table(open_ended_decoding.decoding(here), "Decoding")) == 13
     with pytest.raises(NotGiven, match="no run has figures on wikitext-103 test yet"):
@@ -327,7 +329,9 @@ def test_the_least_that_is_there_is_shown(done, setup, tmp_path, there):
     outcome = open_ended.wikitext(here)
     rows = table(outcome, "WikiText-103 test")
     trained_rows = [row for row in rows.values() if row.kind == "trained"]
-    assert [(row.label, row.runs) for row in trained_rows] == [(objective_label(n.replace("-", "=")), 1) for n in there]
+    assert [(row.label, row.runs) for row in trained_rows] == [
+        (objectives.parse(n.replace("-", "=")).label, 1) for n in there
+    ]
     assert table(outcome, "WikiText-103 validation")
     assert not any("MLE:" in sentence for sentence in outcome.findings) or "mle" in there
     assert len(table(open_ended_decoding.decoding(here), "Decoding")) == 4 * len(there) + 1

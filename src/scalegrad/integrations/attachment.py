@@ -21,7 +21,7 @@ from scalegrad.integrations.output_layer import Finish, OutputLayer, Request, fi
 from scalegrad.integrations.routers import with_router_losses
 from scalegrad.integrations.self_check import compare, has_room, no_traces, own_copies
 from scalegrad.nn import ScaleGradLoss
-from scalegrad.objectives.objective import TokenLoss
+from scalegrad.objectives import TokenLoss
 
 _OF_THE_LOSS = ("labels", "shift_labels", "num_items_in_batch", "logits_to_keep")  # arguments a model runs without
 

@@ -8,7 +8,7 @@ import torch
 
 from scalegrad._extras import need
 from scalegrad.integrations import hf
-from scalegrad.objectives.objective import TokenLoss
+from scalegrad.objectives import TokenLoss
 
 _transformers: Any = need("transformers", extra="hf")
 

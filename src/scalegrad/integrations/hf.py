@@ -19,7 +19,7 @@ from scalegrad.integrations.labels import IGNORED, causal_batch
 from scalegrad.integrations.output_layer import OutputLayer
 from scalegrad.integrations.routers import router_losses, with_router_losses
 from scalegrad.nn import ScaleGradLoss
-from scalegrad.objectives.objective import TokenLoss, record
+from scalegrad.objectives import TokenLoss, record
 
 Model = TypeVar("Model", bound=Any)
 

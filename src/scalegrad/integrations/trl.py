@@ -16,7 +16,7 @@ from scalegrad._extras import need
 from scalegrad.integrations import hf
 from scalegrad.integrations.callback import StepCallback
 from scalegrad.integrations.card import write_card
-from scalegrad.objectives.objective import TokenLoss
+from scalegrad.objectives import TokenLoss
 
 _trl: Any = need("trl", extra="trl")
 _Trainer: Any = need("transformers", extra="trl").Trainer

@@ -10,7 +10,7 @@ from typing import Any
 from scalegrad.lab.jobs import Job, Progress, Scoring, run_jobs
 from scalegrad.lab.recommendation import Recommendation, recommend
 from scalegrad.lab.trade_off import beside_the_penalty, held_equal
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 from scalegrad.results.comparison import Comparison, compare_runs, plots, write_page
 from scalegrad.results.comparison.sensitivity import sensitivity_plots
 from scalegrad.results.comparison.terminal import markdown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Unpack
 
@@ -22,13 +23,7 @@ _FORMS = "mle, ul=α, sg=γ or sg=linear:START:STOP:STEPS (or cosine:…)"
 
 @dataclass(frozen=True)
 class Objective:
-    """An objective and its strength: nothing for "mle", α for "ul", γ or a schedule of it for "sg".
-
-    >>> Objective.parse("sg=0.2")
-    Objective(name='sg', strength=0.2)
-    >>> str(Objective.parse("sg=linear:1.0:0.2:1000")), Objective.parse("ul").label
-    ('sg=linear:1.0:0.2:1000', 'UL α=1.0')
-    """
+    """An objective and its strength: nothing for "mle", α for "ul", γ or a schedule of it for "sg"."""
 
     name: str
     strength: float | Schedule | None = None
@@ -44,20 +39,6 @@ class Objective:
                 check_gamma(self.strength)  # type: ignore[arg-type]
         else:
             raise ValueError(f"name must be 'mle', 'ul' or 'sg', not {self.name!r}")
-
-    @staticmethod
-    def parse(text: str) -> Objective:
-        """From what `str` gives; `ul` and `sg` alone have the paper's strength."""
-        name, equals, strength = text.strip().partition("=")
-        if name not in ("mle", "ul", "sg") or (name == "mle" and equals) or bool(equals) != bool(strength):
-            raise ValueError(f"objective must be {_FORMS}, not {text!r}")
-        if name == "mle":
-            return Objective("mle")
-        if not equals:
-            return Objective(name, 1.0 if name == "ul" else 0.2)
-        if name == "sg" and ":" in strength:
-            return Objective(name, _read_schedule(strength, text))
-        return Objective(name, _read_number(strength, text))
 
     def __str__(self) -> str:
         if self.strength is None:
@@ -75,6 +56,11 @@ class Objective:
             return "MLE"
         return f"{self.name.upper()} {'α' if self.name == 'ul' else 'γ'}={_write_schedule(self.strength)}"
 
+    @property
+    def value(self) -> float | None:
+        """The strength as one number: None for MLE and for a schedule."""
+        return None if self.strength is None or isinstance(self.strength, Schedule) else float(self.strength)
+
     def loss(self, **options: Unpack[OptionArguments]) -> TokenLoss:
         """The loss module. MLE is ScaleGrad with γ = 1, so that all three count and divide alike.
 
@@ -84,6 +70,40 @@ class Objective:
         if self.name == "ul":
             return UnlikelihoodLoss(self.strength, **options)  # type: ignore[arg-type]
         return ScaleGradLoss(1.0 if self.strength is None else self.strength, **options)
+
+
+def parse(text: str) -> Objective:
+    """The objective that a name stands for: the inverse of `str`. `ul` and `sg` alone have the paper's strength.
+
+    >>> parse("sg=0.2")
+    Objective(name='sg', strength=0.2)
+    >>> str(parse("sg=linear:1.0:0.2:1000")), parse("ul").label
+    ('sg=linear:1.0:0.2:1000', 'UL α=1.0')
+    """
+    name, equals, strength = text.strip().partition("=")
+    if name not in ("mle", "ul", "sg") or (name == "mle" and equals) or bool(equals) != bool(strength):
+        raise ValueError(f"objective must be {_FORMS}, not {text!r}")
+    if name == "mle":
+        return Objective("mle")
+    if not equals:
+        return Objective(name, 1.0 if name == "ul" else 0.2)
+    if name == "sg" and ":" in strength:
+        return Objective(name, _read_schedule(strength, text))
+    return Objective(name, _read_number(strength, text))
+
+
+def of_record(saved: Mapping[str, Any]) -> Objective | None:
+    """The objective that a saved model's `record` names; None where γ was a function and has no name.
+
+    >>> of_record({"objective": "sg", "gamma": 0.2}), of_record({"objective": "mle", "gamma": 1.0})
+    (Objective(name='sg', strength=0.2), Objective(name='mle', strength=None))
+    """
+    name = str(saved.get("objective", ""))
+    strength = saved.get("alpha" if name == "ul" else "gamma")
+    try:
+        return parse(name if name == "mle" or strength is None else f"{name}={strength}")
+    except ValueError:
+        return None
 
 
 def record(loss: TokenLoss) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from scalegrad import objectives
 from scalegrad._extras import need
 from scalegrad.integrations import hf
 from scalegrad.models.memory import out_of_memory
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 from scalegrad.runs import Run
 from scalegrad.runs.process_memory import forget_peak, give_back_memory, peak_bytes
 from scalegrad.training import checkpoints
@@ -82,7 +83,7 @@ def fit(
         batch_sampler: (data set, seed of an epoch) → lists of indices, in place of shuffled batches of `batch_size`.
         callbacks: `transformers.TrainerCallback`s.
     """
-    objective = Objective.parse(objective) if isinstance(objective, str) else objective
+    objective = objectives.parse(objective) if isinstance(objective, str) else objective
     need("transformers", extra="train")
     sampler = batch_sampler or shuffled(settings.batch_size)
     epoch, world = batches_in_epoch(train, sampler, settings.seed), int(os.environ.get("WORLD_SIZE", "1"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scalegrad.objectives.objective import Objective
+from scalegrad import objectives
 from scalegrad.tasks.captioning.report import CaptionRun, choose_strengths, compare_captions, compare_stochastic
 
 
@@ -29,7 +29,7 @@ def run(objective, seed, cider, blocked, **more):
     human = {"rep_1": 0.42, "rep_2": 0.12, "rep_3": 0.04, "words": 67.0, "n_texts": 9}
     found = {"rows": rows, "betas": betas, "human": human, "validation_ppl": 4.0}
     texts = {"greedy": {"a": "a dog.", "b": "a cat."}}
-    return CaptionRun(Objective.parse(objective), seed, found, texts)
+    return CaptionRun(objectives.parse(objective), seed, found, texts)
 
 
 MLE = {"greedy,gamma=0.5": 12.0, "top_p=0.3": 19.0, "top_k=40": 17.0}

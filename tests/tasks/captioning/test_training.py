@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.captioning.dataset import Paragraphs, by_length, collate
 from scalegrad.tasks.captioning.scoring import describe

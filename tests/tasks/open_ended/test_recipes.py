@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 from scalegrad.tasks.open_ended import recipes
 from scalegrad.tasks.open_ended.train_command import _asked
 

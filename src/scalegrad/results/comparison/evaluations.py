@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from scalegrad import objectives
 from scalegrad.results.comparison.systems import Sample, System
 
 HUMAN = "Human"
@@ -28,7 +29,8 @@ def rows_of(label: str, objective: str, evaluation: Mapping[str, Any], texts: Te
     >>> [(row.label, row.figures) for row in rows_of("MLE", "mle", scores)]
     [('MLE', {'ppl': 13.2, 'rep_1': 0.66}), ('MLE, decoded with γ=0.2', {'rep_1': 0.45, 'ppl': 14.9})]
     """
-    family, strength = read_objective(objective)
+    trained = objectives.parse(objective) if objective else None
+    family, strength = (trained.name, trained.value) if trained else ("", None)
     decodings = evaluation.get("completion", {})
     if "language_modelling" not in evaluation and not decodings:
         numbers = {k: v for k, v in evaluation.items() if isinstance(v, int | float) and not isinstance(v, bool)}
@@ -46,22 +48,6 @@ def human_row(evaluation: Mapping[str, Any], texts: Texts = no_texts) -> list[Sy
     """The human row that stands with a model's figures, or none."""
     figures = {name: value for part in evaluation.get("human", {}).values() for name, value in part.items()}
     return [System(HUMAN, figures, "human", samples=texts("human"))] if figures else []
-
-
-def objective_label(objective: str) -> str:
-    """ "SG γ=0.2" of "sg=0.2", "MLE" of "mle"."""
-    name, _, strength = objective.partition("=")
-    sign = {"sg": " γ=", "ul": " α="}.get(name)
-    return f"{name.upper()}{sign}{strength}" if sign and strength else name.upper()
-
-
-def read_objective(text: str) -> tuple[str, float | None]:
-    """("sg", 0.2) of "sg=0.2" or "SG γ=0.2"; a schedule has no one strength."""
-    name, _, strength = text.partition("=")
-    try:
-        return (name.split() or [""])[0].lower(), float(strength)
-    except ValueError:
-        return (name.split() or [""])[0].lower(), None
 
 
 def _decoded(

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scalegrad.results.comparison.evaluations import Texts, human_row, objective_label, rows_of
+from scalegrad import objectives
+from scalegrad.results.comparison.evaluations import Texts, human_row, rows_of
 from scalegrad.results.comparison.systems import Comparison, Sample, System, merge_seeds
 from scalegrad.runs import Run, samples_name
 
@@ -124,7 +125,7 @@ def _is_run(path: Path) -> bool:
 
 def _labels(runs: Sequence[Run]) -> list[str]:
     """The objectives' names; where two groups share one, their folders' names after it."""
-    labels = [objective_label(str(run.config.get("objective", "run"))) for run in runs]
+    labels = [objectives.parse(run.config["objective"]).label if "objective" in run.config else "RUN" for run in runs]
     return [
         label if labels.count(label) == 1 else f"{label} ({run.path.name})"
         for label, run in zip(labels, runs, strict=True)

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from scalegrad._counts import counted
 from scalegrad._extras import need
+from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:
@@ -100,14 +101,13 @@ def train(
     quiet_transformers()
     from dataclasses import replace
 
-    from scalegrad.objectives.objective import Objective
     from scalegrad.runs import check_writable_folder, write_json
     from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES
     from scalegrad.tasks.captioning.problems import Problems
     from scalegrad.tasks.captioning.runs import SCALES, caption_experiment, run_scenes, summary, trainings_at_a_time
     from scalegrad.tasks.captioning.training import PAPER
 
-    objectives = [Objective.parse(text) for text in objective] if objective else list(PAPER_OBJECTIVES)
+    objectives = [parse_objective(text) for text in objective] if objective else list(PAPER_OBJECTIVES)
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, not {seeds}")
     if epochs is not None and epochs < 1:

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from scalegrad import decoding
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.captioning.dataset import Example, Paragraphs, examples_of
 from scalegrad.tasks.captioning.extraction import SCENES as SCENES_DETECTOR

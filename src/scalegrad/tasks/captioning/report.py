@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 from scalegrad.results.comparison import Comparison, Sample, System, merge_seeds
 
 PLAIN, BLOCKED = "greedy", "3-block"

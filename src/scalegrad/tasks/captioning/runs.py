@@ -25,7 +25,8 @@ from typing import Any
 
 import torch
 
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
+from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Run, replacing, write_json
 from scalegrad.tasks.captioning.experiment import (
     FILES,
@@ -98,7 +99,7 @@ def read_run(run: Run) -> CaptionRun:
         for path in sorted((run.path / "samples").glob("*.jsonl"))
     }
     made = {"config": run.config, "environment": run.load("environment"), "done": run.load("done")}
-    objective = Objective.parse(run.config["objective"])
+    objective = parse_objective(run.config["objective"])
     return CaptionRun(objective, run.config["seed"], run.load("captions"), texts, run.metrics(), made)
 
 
@@ -247,7 +248,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs and captions.json")
     parser.add_argument("--scale", choices=tuple(SCALES), default="small")
-    parser.add_argument("--objective", action="append", type=Objective.parse, help="default: the paper's three")
+    parser.add_argument("--objective", action="append", type=parse_objective, help="default: the paper's three")
     parser.add_argument("--seeds", type=int, default=1, help="0: make --regions and no more")
     parser.add_argument("--only-seed", type=int, help="train this one seed and write no summary")
     parser.add_argument("--parallel", type=int, default=1, help="trainings at a time")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from scalegrad._extras import need
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.captioning.dataset import Paragraphs, by_length, collate
 from scalegrad.training import Fitted, Settings, fit

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from scalegrad import objectives
 from scalegrad._extras import need
 from scalegrad.runs.terminal import Device, Dtype, Start, Trust, bars, quiet_transformers, read_batch, status
 
@@ -148,20 +149,13 @@ def _run(model: str) -> Run | None:
 
 def _print(found: dict[str, Any], model: str, record: dict[str, Any] | None) -> None:
     from scalegrad.results.comparison import Comparison, human_row, rows_of
-    from scalegrad.results.comparison.evaluations import objective_label
     from scalegrad.results.comparison.terminal import print_figures
 
-    trained = "" if record is None else _objective(record)
-    label = objective_label(trained) if trained else Path(model).name
+    objective = objectives.of_record(record) if record else None
+    trained = str(objective or "")
+    label = objective.label if objective else Path(model).name
     console = Console()
     for name, evaluation in found.items():
         rows = rows_of(label, trained, evaluation)
         comparison = Comparison([*rows, *human_row(evaluation)], name, evaluation["notes"])
         print_figures(comparison, console)
-
-
-def _objective(record: dict[str, Any]) -> str:
-    """ "sg=0.2" of what a saved model says of its training."""
-    name = str(record.get("objective", ""))
-    strength = record.get("alpha" if name == "ul" else "gamma")
-    return name if name == "mle" or strength is None else f"{name}={strength}"

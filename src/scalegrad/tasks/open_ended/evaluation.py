@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scalegrad import objectives
 from scalegrad._counts import counted
 from scalegrad.data import (
     completion_blocks,
@@ -24,7 +25,6 @@ from scalegrad.data import (
 from scalegrad.decoding import Prefix, Strategy, complete, parse, prefixes_from_ids, start_ids
 from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
 from scalegrad.models.start import start_text
-from scalegrad.objectives.objective import Objective
 from scalegrad.runs import Run, samples_name, write_lines
 from scalegrad.tasks.open_ended.corpora import Corpus
 from scalegrad.tasks.open_ended.kept_figures import merged
@@ -136,7 +136,7 @@ def saved_gamma(config: Any) -> float | None:
     gamma: Any = (getattr(config, "scalegrad", None) or {}).get("gamma")
     if isinstance(gamma, str):
         try:
-            gamma = Objective.parse(f"sg={gamma}").strength
+            gamma = objectives.parse(f"sg={gamma}").strength
         except ValueError:
             return None  # a function of position or entropy: no one number
     return None if gamma is None else float(getattr(gamma, "stop", gamma))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scalegrad.objectives.objective import Objective
+from scalegrad import objectives
 from scalegrad.tasks.open_ended.training import TrainConfig
 from scalegrad.training import Settings
 
@@ -46,7 +46,7 @@ def paper(objective: str = "sg=0.2") -> Recipe:
         model="openai-community/gpt2-medium",
         data=("Salesforce/wikitext:wikitext-103-v1:train",),
         validation="wikitext-103:valid",
-        objective=Objective.parse(objective),
+        objective=objectives.parse(objective),
         protocol="paper",
         length=300,
         settings=settings,

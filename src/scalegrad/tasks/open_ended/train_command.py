@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scalegrad import objectives
 from scalegrad._extras import need
 from scalegrad.runs.terminal import bars, quiet_transformers
 from scalegrad.tasks.open_ended.training_options import (
@@ -62,7 +63,7 @@ from scalegrad.tasks.open_ended.training_options import (
 )
 
 if TYPE_CHECKING:
-    from scalegrad.objectives.objective import Objective
+    from scalegrad.objectives import Objective
     from scalegrad.tasks.open_ended.recipes import Recipe
     from scalegrad.tasks.open_ended.training import TrainConfig
     from scalegrad.training import Fitted
@@ -178,7 +179,6 @@ def _asked(given: dict[str, Any]) -> Recipe:
 
 def _objective(usual: Objective, told: dict[str, Any]) -> Objective:
     """--objective sg --gamma 0.2, --objective sg=0.2, or the recipe's."""
-    from scalegrad.objectives.objective import Objective
 
     text = told.get("objective", str(usual))
     name = text.partition("=")[0]
@@ -190,7 +190,7 @@ def _objective(usual: Objective, told: dict[str, Any]) -> Objective:
         if "=" in told.get("objective", ""):
             raise ValueError(f"--{option} {told[option]} and --objective {text}: give one of them")
         text = f"{name}={told[option]}"
-    return Objective.parse(text)
+    return objectives.parse(text)
 
 
 def _name(config: TrainConfig) -> str:

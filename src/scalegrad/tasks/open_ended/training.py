@@ -18,7 +18,7 @@ from scalegrad.decoding.completion import weights_checksum
 from scalegrad.models import base
 from scalegrad.models.pretrained import check_vocabulary, load_config
 from scalegrad.models.start import start_text
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
 from scalegrad.runs import Places, Run, check_writable_folder, flat_config, same_setting
 from scalegrad.runs.atomic import plain
 from scalegrad.tasks.open_ended.data import EMBEDDED, Examples, Fields, hold_out, read_examples

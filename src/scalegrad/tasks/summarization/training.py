@@ -17,7 +17,8 @@ import torch
 
 from scalegrad.data.pairs import Pair
 from scalegrad.models import base
-from scalegrad.objectives.objective import Objective
+from scalegrad.objectives import Objective
+from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Places, Run
 from scalegrad.tasks.summarization.batching import token_batches
 from scalegrad.tasks.summarization.corpora import DEFAULT, load_split
@@ -67,7 +68,7 @@ def train(
 
     `callbacks(stage)` gives the Trainer's callbacks of a stage, "selector" or an objective's name.
     """
-    chosen = [Objective.parse(one) if isinstance(one, str) else one for one in objectives]
+    chosen = [parse_objective(one) if isinstance(one, str) else one for one in objectives]
     if not chosen:
         raise ValueError("objectives must name at least one objective; there is none")
     out, data = Path(out), _Data.of(task)
@@ -92,7 +93,7 @@ def train_selector(task: Task, out: str | Path) -> str:
 def folder_name(objective: Objective) -> str:
     """The name of an objective's folder.
 
-    >>> folder_name(Objective.parse("sg=linear:1.0:0.8:100"))
+    >>> folder_name(parse_objective("sg=linear:1.0:0.8:100"))
     'sg=linear-1.0-0.8-100'
     """
     return str(objective).replace(":", "-")

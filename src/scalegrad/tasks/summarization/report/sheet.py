@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from scalegrad.results.comparison.evaluations import objective_label, read_objective
+from scalegrad import objectives
 from scalegrad.runs import Run, samples_name
 
 # The columns, in their order: title, digits, and what it is.
@@ -81,7 +81,8 @@ def load_sheet(runs: Sequence[Run], corpus: str) -> Sheet:
     labels = _labels(runs)
     for run, label in zip(runs, labels, strict=True):
         found = _evaluation(run, corpus)
-        family = read_objective(run.config["objective"])[0]
+        objective = objectives.parse(run.config["objective"])
+        family = objective.name
         beta = found["length_normalisation"]
         about = f"β {beta['beta']:g}, {beta['rule']}; checkpoint by {found['checkpoint_rule']}"
         for strategy in found["completion"]:
@@ -95,7 +96,7 @@ def load_sheet(runs: Sequence[Run], corpus: str) -> Sheet:
         notes += [note for note in found["notes"] if note not in notes]
         score = validation_score(found)
         if score is not None:
-            scores.setdefault(family, {}).setdefault(objective_label(run.config["objective"]), []).append(score)
+            scores.setdefault(family, {}).setdefault(objective.label, []).append(score)
     families = {row.label: row.family for row in rows}
     notes += _strengths(scores)
     return Sheet(corpus, [*rows, *decoded, *people], _articles(texts), notes, families)
@@ -134,7 +135,7 @@ def _strengths(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> list[str]
 
 def _labels(runs: Sequence[Run]) -> list[str]:
     """The objectives' names; where two runs share one, their folders' names after it."""
-    labels = [objective_label(run.config["objective"]) for run in runs]
+    labels = [objectives.parse(run.config["objective"]).label for run in runs]
     return [
         label if labels.count(label) == 1 else f"{label} ({run.path.parent.name})"
         for label, run in zip(labels, runs, strict=True)
