@@ -14,10 +14,10 @@ def commands(one, path=()):
 
 def test_an_option_without_a_value_shows_none(capsys):
     with pytest.raises(SystemExit) as ended:
-        cli.main(["reproduce", "--help"])
+        cli.main(["sweep", "--help"])
     assert ended.value.code == 0
     out = capsys.readouterr().out
-    assert "--only-done" in out
+    assert "--overwrite" in out
     assert "<bool>" not in out
     assert "<int>" in out  # of --seeds: options that take a value still say which
 
@@ -34,8 +34,7 @@ def test_every_option_says_what_it_is():
 
 def test_every_command_shows_an_example_of_itself():
     for path, one in commands(cli.command()):
-        if path[:1] != ("bench",) or path == ("bench",):  # each benchmark reads its own arguments
-            assert f"Example: {' '.join(('scalegrad', *path))}" in one.help, path
+        assert f"Example: {' '.join(('scalegrad', *path))}" in one.help, path
 
 
 def test_usage_says_once_that_an_argument_may_be_repeated(capsys):

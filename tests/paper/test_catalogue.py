@@ -15,7 +15,7 @@ TABLES_OF_THE_PAPER = range(1, 29)
 FIGURES_OF_THE_PAPER = range(1, 7)
 NAMES = (
     "wikitext ptb imdb decoding lengths sensitivity summarization summarization-decoding captioning "
-    "captioning-degeneration captioning-decoding gradients novel-set human-study examples"
+    "captioning-degeneration captioning-decoding human-rows gradients novel-set human-study examples"
 )
 
 

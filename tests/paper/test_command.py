@@ -3,13 +3,13 @@
 import json
 import re
 import time
-from functools import partial
 
 import pytest
 
+from paper.__main__ import main
 from paper.catalogue import EXPERIMENTS, SMOKE
-from scalegrad.cli import main
 from scalegrad.data import wikitext103
+from tests.conftest import typed
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
 SECONDS = 240  # of two cores' time for all of them together
@@ -38,7 +38,7 @@ def smoke(corpora, tmp_path_factory):
     out = tmp_path_factory.mktemp("reproduction") / "smoke"
     printed, began = io.StringIO(), time.process_time()
     with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as end:
-        main(["reproduce", "all", f"--out={out}", *corpora])
+        main(["all", f"--out={out}", *corpora])
     assert end.value.code == 0
     return out, printed.getvalue(), time.process_time() - began
 
@@ -55,7 +55,7 @@ def test_all_of_them_in_one_command(smoke):
     for name in NAMES:
         told = json.loads((out / name / "results.json").read_text())
         assert (told["name"], told["scale"]) == (name, "smoke")
-        assert (SMOKE in told["said"]) == (name not in ("gradients", "novel-set"))
+        assert (SMOKE in told["said"]) == (name not in ("human-rows", "gradients", "novel-set"))
         assert (out / name / "results.md").read_text().startswith(f"# {told['title']}")
         for plot in told["plots"]:
             assert (out / name / "plots" / f"{plot['name']}.png").read_bytes().startswith(b"\x89PNG")
@@ -140,7 +140,7 @@ def test_a_second_call_takes_what_is_there(smoke, capsys):
     weights = out / "runs" / "base" / "mle-seed-0" / "model" / "model.safetensors"
     before, written = tables(out, "wikitext"), weights.stat().st_mtime_ns
     with pytest.raises(SystemExit) as end:
-        main(["reproduce", "wikitext", "human-study", f"--out={out}", "--json"])
+        main(["wikitext", "human-study", f"--out={out}", "--json"])
     assert end.value.code == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in told] == ["wikitext", "human-study"]
@@ -151,18 +151,18 @@ def test_a_second_call_takes_what_is_there(smoke, capsys):
 
 
 @pytest.fixture
-def scalegrad(command):
-    return partial(command, "reproduce")
+def paper(capsys):
+    return typed(main, capsys)
 
 
-def test_the_list_names_what_each_shows_and_takes(scalegrad):
-    code, out, _ = scalegrad("--list", "--json")
+def test_the_list_names_what_each_shows_and_takes(paper):
+    code, out, _ = paper("--list", "--json")
     told = json.loads(out)
     assert code == 0
     assert [one["name"] for one in told["experiments"]] == NAMES
     assert told["experiments"][0]["shows"] == ["table 1", "table 10", "table 11", "table 13"]
     assert all(set(one["takes"]) == {"smoke", "gpu", "paper"} for one in told["experiments"])
-    code, out, _ = scalegrad("--list")
+    code, out, _ = paper("--list")
     assert code == 0
     assert all(name in out for name in NAMES)
     assert "ptb: the Penn Treebank's test text" in " ".join(out.split())
@@ -178,41 +178,62 @@ def test_the_list_names_what_each_shows_and_takes(scalegrad):
         (["gradients", "--data", "ptb"], "--data must be NAME=PATH, each name once, one of ptb, imdb"),
         (["gradients", "--data", "penn=a"], "one of ptb, imdb, wikitext-103"),
         (["gradients", "--ptb", "a", "--data", "ptb=b"], "each name once"),
+        (["gradients", "--gamma", "1.5"], "gamma must be a number in (0, 1], not 1.5"),
+        (["gradients", "--alpha", "-1"], "alpha must be a finite number from 0, not -1.0"),
         (["ptb"], "The Penn Treebank is the LDC's and cannot be shipped"),
     ],
 )
-def test_mistakes_end_with_code_2_and_one_sentence(scalegrad, tmp_path, monkeypatch, arguments, sentence):
+def test_mistakes_end_with_code_2_and_one_sentence(paper, tmp_path, monkeypatch, arguments, sentence):
     monkeypatch.chdir(tmp_path)
-    code, out, err = scalegrad(*arguments)
+    code, out, err = paper(*arguments)
     assert (code, out) == (2, "")
     assert sentence in err
-    assert err.startswith("scalegrad: ")
+    assert err.startswith("paper: ")
     assert len(err.splitlines()) == 1
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_of_several_what_fails_is_told_and_the_others_are_done(scalegrad, tmp_path):
-    code, out, err = scalegrad("ptb", "novel-set", f"--out={tmp_path}")
+def test_of_several_what_fails_is_told_and_the_others_are_done(paper, tmp_path):
+    code, out, err = paper("ptb", "novel-set", f"--out={tmp_path}")
     assert code == 2
     assert "50,252" in out
     assert err.splitlines()[:2] == ["experiments · ptb: 0 of 2", "experiments · novel-set: 1 of 2"]
-    assert err.splitlines()[2].startswith("scalegrad: ptb: The Penn Treebank")
+    assert err.splitlines()[2].startswith("paper: ptb: The Penn Treebank")
     assert (tmp_path / "novel-set" / "results.json").is_file()
     assert not (tmp_path / "ptb").exists()
 
 
-def test_with_all_what_was_not_given_is_left_out(scalegrad, tmp_path, monkeypatch):
+def test_with_all_what_was_not_given_is_left_out(paper, tmp_path, monkeypatch):
     from paper import catalogue
 
     kept = [experiment for experiment in EXPERIMENTS if experiment.name in ("ptb", "imdb", "gradients")]
     monkeypatch.setattr(catalogue, "EXPERIMENTS", tuple(kept))
-    code, out, err = scalegrad("all", f"--out={tmp_path}")
+    code, out, err = paper("all", f"--out={tmp_path}")
     assert code == 0
     assert "0.83" in out
     assert [line.split(":")[:2] for line in err.splitlines()[-2:]] == [["left out", " ptb"], ["left out", " imdb"]]
 
 
-def test_help_has_an_example(scalegrad):
-    code, out, _ = scalegrad("--help")
+def test_gradients_for_strengths_of_your_own(paper, tmp_path):
+    code, out, _ = paper("gradients", "--gamma", "0.5", "--alpha", "3", f"--out={tmp_path}", "--json")
+    (found,) = json.loads(out)
+    rows = {row["label"].split(":")[0]: row["figures"] for row in found["tables"][0]["rows"]}
+    assert code == 0
+    assert rows["SG T-N"]["p = 0.5"] == pytest.approx(1 - 0.25 / 0.75)
+    assert "turns negative at p_neg = 0.25 (1/(α + 1) = 0.25)" in " ".join(found["said"])
+    assert (tmp_path / "gradients" / "plots" / "gradients.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_novel_set_of_a_sentence_of_your_own(paper, tmp_path):
+    code, out, _ = paper("novel-set", "--sentence", "to be or not to be", f"--out={tmp_path}", "--json")
+    (found,) = json.loads(out)
+    rows = [row["figures"] for row in found["tables"][0]["rows"]]
+    assert code == 0
+    assert [row["n_seen"] for row in rows] == [0, 1, 2, 3, 4, 5]  # " to" is another token than "to"
+    assert rows[0]["n_novel"] == 50_257
+
+
+def test_help_has_an_example(paper):
+    code, out, _ = paper("--help")
     assert code == 0
     assert "Example: python -m paper" in out
