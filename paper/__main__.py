@@ -173,10 +173,12 @@ def _print_list(as_json: bool) -> None:
     )
 
 
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+app.command()(command)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; a mistake of the user's ends in one sentence and exit code 2."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-    app.command()(command)
     try:
         app(args=None if argv is None else list(argv), prog_name="python -m paper")
     except (ValueError, OSError, MissingExtra) as mistake:

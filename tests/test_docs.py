@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import typer
 import yaml
 
 ROOT = Path(__file__).parent.parent
@@ -24,7 +25,7 @@ DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)  # stands for the docstring
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?[^)]*\)")
 OWN_ID = re.compile(r"<a id=\"([^\"]+)\">")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-COMMAND = re.compile(r"^(?:\$ )?(scalegrad (?:.*\\\n)*.*)$", re.MULTILINE)
+COMMAND = re.compile(r"^(?:\$ )?((?:scalegrad|python -m paper) (?:.*\\\n)*.*)$", re.MULTILINE)
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
@@ -41,6 +42,11 @@ def hooks():
 @pytest.fixture(scope="module")
 def app():
     return importlib.import_module("scalegrad.cli").command()
+
+
+@pytest.fixture(scope="module")
+def paper_app():
+    return typer.main.get_command(importlib.import_module("paper.__main__").app)
 
 
 def prose(page):
@@ -221,10 +227,13 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
             assert "".join(told) == ""
 
 
-def wrong_commands(text, app):
-    """`scalegrad …` lines whose verb or options there are not."""
-    lines = [line for _, block in FENCE.findall(text) for line in COMMAND.findall(block)]
-    return [wrong for line in lines for wrong in wrong_in(shlex.split(line.replace("\\\n", " "), comments=True), app)]
+def wrong_commands(text, app, paper_app):
+    """`scalegrad …` and `python -m paper …` lines whose verb or options there are not."""
+    wrong = []
+    for line in (line for _, block in FENCE.findall(text) for line in COMMAND.findall(block)):
+        words = shlex.split(line.replace("\\\n", " "), comments=True)
+        wrong += wrong_in(words, app) if words[0] == "scalegrad" else wrong_in(words[2:], paper_app)
+    return wrong
 
 
 def wrong_in(words, command):
@@ -241,14 +250,14 @@ def wrong_in(words, command):
 
 
 @each_page
-def test_commands_exist(page, app):
-    assert wrong_commands(page.read_text(), app) == []
+def test_commands_exist(page, app, paper_app):
+    assert wrong_commands(page.read_text(), app, paper_app) == []
 
 
 # ---- the checks can fail ---------------------------------------------------------------------------------------------
 
 
-def test_what_is_missing_is_found(app):
+def test_what_is_missing_is_found(app, paper_app):
     assert missing_tests("`tests/test_docs.py::test_no_such`, `tests/none.py::test_a`") == [
         "tests/none.py::test_a",
         "tests/test_docs.py::test_no_such",
@@ -269,9 +278,10 @@ def test_what_is_missing_is_found(app):
         "scalegrad measure a.jsonl --no-such  # --html",
         "$ scalegrad no-such",
         "scalegrad study new s \\\n  --maybe",
+        "python -m paper gradients --gamma 0.5 --gama 0.2",
     ]
     block = "\n".join(["```", *lines, "```"])
-    assert wrong_commands(block, app) == ["--no-such", "no-such", "--maybe"]
+    assert wrong_commands(block, app, paper_app) == ["--no-such", "no-such", "--maybe", "--gama"]
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------

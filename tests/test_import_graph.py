@@ -111,8 +111,8 @@ GOOD = {
     "nn.py": "from scalegrad import functional as SF\nfrom .gamma import a\n",
     "metrics/__init__.py": "import numpy\nfrom scalegrad._extras import need\nneed('sacrebleu', extra='measure')\n",
     "data/__init__.py": "",
-    "report/__init__.py": "from scalegrad import ScaleGradLoss, metrics, data\n",
-    "study/__init__.py": "from scalegrad import report\n",
+    "results/__init__.py": "from scalegrad import ScaleGradLoss, metrics, data\n",
+    "study/__init__.py": "from scalegrad import results\n",
     "cli/__init__.py": "import importlib\nimportlib.import_module('scalegrad.results')\nfrom .. import study, ops\n",
 }
 
@@ -137,7 +137,7 @@ BAD = [
     ),
     ("metrics/__init__.py", "from scalegrad import ScaleGradLoss", "metrics may not import losses (nn)"),
     ("study/__init__.py", "def f(): import scalegrad.ops.dispatch", "study may not import losses (ops)"),
-    ("report/__init__.py", "from scalegrad import cli", "report may not import cli"),
+    ("results/__init__.py", "from scalegrad import cli", "results may not import cli"),
     ("_extras.py", "from scalegrad import sets", "_extras may not import sets"),
     ("__init__.py", "from scalegrad import metrics", "the package may not import metrics"),
     ("__init__.py", "import numpy", "the package may import torch alone, not numpy"),
@@ -148,7 +148,7 @@ BAD = [
     ),
     ("nn.py", "from scalegrad._extras import need\nneed('rich', extra='cli')", "nn may import torch alone, not rich"),
     ("ops/dispatch.py", "def f(): import triton", "only ops/triton_* may import triton"),
-    ("report/__init__.py", "from triton import jit", "only ops/triton_* may import triton"),
+    ("results/__init__.py", "from triton import jit", "only ops/triton_* may import triton"),
     ("helpers/__init__.py", "", "helpers has no place in the import graph"),
     ("utils.py", "", "utils has no place in the import graph"),
 ]
