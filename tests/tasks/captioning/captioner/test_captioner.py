@@ -11,7 +11,6 @@ from torch import nn
 from scalegrad import ScaleGradLoss, decoding
 from scalegrad.integrations import hf
 from scalegrad.tasks.captioning.captioner import Captioner
-from scalegrad.tasks.captioning.captioner.recurrence import LstmStates, Regions, Weights, fast_steps, steps
 from scalegrad.tasks.captioning.dataset import regions_batch
 
 LABELS = torch.tensor([[5, 9, 9, 4, 2], [7, 5, 2, -100, -100], [22, 3, 5, 5, 2]])
@@ -98,60 +97,23 @@ def test_loss_is_the_mean_over_targets(make_captioner, images):
     assert out.loss.item() == pytest.approx(float(sum(picked) / 13), abs=1e-5)
 
 
-# ---- the fast time loop ----------------------------------------------------------------------------------------------
+# ---- gradients -------------------------------------------------------------------------------------------------------
 
 
-def loop_inputs(missing, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(0)
+@pytest.mark.parametrize("regions", ["one image", "unequal images"])
+def test_gradients_against_finite_differences(make_captioner, images, regions):
+    """In float64, of every parameter, with and without a mask."""
+    model = make_captioner(sharpness=1.0, dtype=torch.float64).train()
+    inputs = regions_batch(images[1:2] if regions == "one image" else images[:2])
+    inputs["region_features"] = inputs["region_features"].double()
+    labels = LABELS[: len(inputs["region_features"]), :3]
+    names = [name for name, _ in model.named_parameters()]
+    batch = {**inputs, "decoder_input_ids": model.prepare_decoder_input_ids_from_labels(labels)}
 
-    def made(*shape):
-        return torch.randn(*shape, generator=generator, dtype=dtype).requires_grad_()
+    def scores(*values):
+        return torch.func.functional_call(model, dict(zip(names, values, strict=True)), (), batch).logits
 
-    width, attention, batch, regions, count = 3, 2, 2, 4, 3
-    weights = made(4 * width, 2 * width), made(attention, width), made(attention), made(4 * width, 3 * width)
-    absent = torch.tensor([[False] * 4, [False, True, False, True]]) if missing else None
-    words = made(count, batch, 4 * width)
-    return words, made(batch, regions, width), made(batch, regions, attention), absent, *weights, made(4 * width)
-
-
-@pytest.mark.parametrize("missing", [False, True])
-def test_fast_loop_gradients(missing):
-    """Against finite differences, in float64."""
-
-    def run(words, values, keys, absent, *weights):
-        return fast_steps(words, Regions(values, keys, absent), Weights(*weights))
-
-    assert torch.autograd.gradcheck(run, loop_inputs(missing))
-
-
-@pytest.mark.parametrize("missing", [False, True])
-def test_fast_loop_is_the_plain_loop(missing):
-    words, values, keys, absent, *weights = loop_inputs(missing)
-    start = LstmStates(*[torch.zeros(2, 3, dtype=torch.float64)] * 4)
-    plain, _ = steps(words, Regions(values, keys, absent), start, Weights(*weights))
-    fast = fast_steps(words, Regions(values, keys, absent), Weights(*weights))
-    torch.testing.assert_close(fast, plain, atol=1e-12, rtol=0)
-
-
-def test_training_takes_the_fast_loop_and_gives_the_same_gradients(make_captioner, images, monkeypatch):
-    from scalegrad.tasks.captioning.captioner import model as module
-
-    def gradients(fast):
-        model = make_captioner().train()
-        used = []
-        plain = lambda words, regions, weights: module.steps(  # noqa: E731
-            words, regions, LstmStates(*[torch.zeros(3, 8)] * 4), weights
-        )[0]
-        chosen = fast_steps if fast else plain
-        monkeypatch.setattr(module, "fast_steps", lambda *given: used.append(1) or chosen(*given))
-        model(**regions_batch(images), labels=LABELS).loss.backward()
-        assert used == [1]
-        return {name: parameter.grad for name, parameter in model.named_parameters()}
-
-    fast, plain = gradients(True), gradients(False)
-    assert {name for name, gradient in fast.items() if gradient.abs().max() == 0} <= {"encoder.keys.bias"}
-    for name in fast:
-        torch.testing.assert_close(fast[name], plain[name], atol=1e-6, rtol=1e-4, msg=name)
+    assert torch.autograd.gradcheck(scores, tuple(model.parameters()), fast_mode=True)
 
 
 # ---- generate --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from scalegrad._extras import need
-from scalegrad.tasks.captioning.captioner.recurrence import LstmStates, Regions, Weights, fast_steps, steps
+from scalegrad.tasks.captioning.captioner.recurrence import LstmStates, Regions, Weights, steps
 
 need("transformers", extra="caption")  # said once, before the classes below want it
 
@@ -222,7 +222,7 @@ class Captioner(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
             loss=loss, logits=logits, past_key_values=state, encoder_last_hidden_state=encoder_outputs.last_hidden_state
         )
 
-    def _decode(self, ids: Tensor, encoded: EncodedRegions, state: LstmState | None) -> tuple[Tensor, LstmState | None]:
+    def _decode(self, ids: Tensor, encoded: EncodedRegions, state: LstmState | None) -> tuple[Tensor, LstmState]:
         """Word ids [B, T] -> the language LSTM's states [B, T, H] and where both LSTMs stand after them.
 
         All that does not depend on the recurrence is computed here, for every step at once.
@@ -241,11 +241,8 @@ class Captioner(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
             self.language_gates.bias,
         )
         sampling = self.scheduled_sampling if self.training else 0.0
-        one_type = words.dtype == values.dtype == weights.state.dtype  # not so under autocast
-        if torch.is_grad_enabled() and state is None and not sampling and one_type:
-            return fast_steps(words, regions, weights).transpose(0, 1), None
         start = LstmStates(*[torch.zeros_like(image)] * 4) if state is None else state.tensors
-        own = (lambda gates, said: self._with_own_words(gates, from_image, said, sampling)) if sampling else None
+        own = (lambda gates, last: self._with_own_words(gates, from_image, last, sampling)) if sampling else None
         hidden, end = steps(words, regions, start, weights, own)
         return hidden.transpose(0, 1), LstmState(end, ids.shape[1] + (0 if state is None else state.length))
 
@@ -253,13 +250,13 @@ class Captioner(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
         gates: Tensor = self.word_gates(self.dropout(F.relu(self.words(ids))))
         return gates
 
-    def _with_own_words(self, gates: Tensor, from_image: Tensor, said: Tensor, probability: float) -> Tensor:
+    def _with_own_words(self, gates: Tensor, from_image: Tensor, last: Tensor, probability: float) -> Tensor:
         """Scheduled sampling: some rows of `gates` [B, 4H] read a word drawn from the model's last prediction."""
         chosen = (torch.rand(gates.shape[0], device=gates.device) < probability).nonzero().squeeze(1)
         if not len(chosen):
             return gates
         with torch.no_grad():  # not through the layer itself: a hook on it may be collecting the training states
-            scores = F.linear(said[chosen], self.head.weight, self.head.bias)
+            scores = F.linear(last[chosen], self.head.weight, self.head.bias)
             drawn = torch.multinomial(torch.softmax(scores.float(), dim=-1), 1).squeeze(1)
         own = self._word_gates(drawn) + from_image[chosen]
         return gates.index_copy(0, chosen, own.to(gates.dtype))
