@@ -45,9 +45,9 @@ def test_per_text_values_are_those_of_each_text_alone(texts: list[str]) -> None:
 
 
 @given(st.lists(texts_of_few_words, max_size=4), st.integers(0, 6))
-def test_forgetting_pieces_changes_nothing(parts: list[list[str]], known: int) -> None:
+def test_keeping_only_hashes_changes_nothing(parts: list[list[str]], known: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "KNOWN_PIECES", known)
+        patch.setattr(module, "KNOWN_ITEMS", known)
         counter = metrics.RepetitionCounter()
         for part in parts:
             counter.add(part)

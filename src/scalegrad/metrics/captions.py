@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalegrad.metrics.references import References, paired_references
-from scalegrad.metrics.word_tokens import Ints, numbering
+from scalegrad.metrics.word_tokens import ngrams
 
 Floats = NDArray[np.float64]
 Tokenize = Callable[[str], list[str]]
+Vector = dict[tuple[str, ...], float]
 
 LONGEST_NGRAM = 4
 SIGMA = 6.0  # of the length penalty of CIDEr-D, in words
@@ -50,7 +51,7 @@ def cider_per_text(predictions: Sequence[str], references: References, tokenize:
     >>> cider_per_text(["a red bus", "two dogs"], ["a red bus", "two cats run"])  # no 4-gram; one word of 2 and 3
     array([0.75      , 0.10206207])
     """
-    return _Vectors.of(predictions, references, tokenize).score(clip=False)
+    return _similarities(predictions, references, tokenize, clip=False)
 
 
 def cider_d(predictions: Sequence[str], references: References, tokenize: Tokenize = caption_words) -> float:
@@ -71,70 +72,44 @@ def cider_d_per_text(predictions: Sequence[str], references: References, tokeniz
     >>> cider_d_per_text(["a red bus stops here", "two dogs"], ["a red bus stops here", "cats run"]).tolist()
     [10.0, 0.0]
     """
-    return 10 * _Vectors.of(predictions, references, tokenize).score(clip=True)
+    return 10 * _similarities(predictions, references, tokenize, clip=True)
 
 
-@dataclass(frozen=True)
-class _Vectors:
-    """All texts as word ids: first the predictions, then the references, with the item that each belongs to."""
+def _similarities(predictions: Sequence[str], references: References, tokenize: Tokenize, clip: bool) -> Floats:
+    """The mean similarity of each prediction to its references, [texts]."""
+    groups = [[tokenize(text) for text in group] for group in paired_references(predictions, references)]
+    texts = [tokenize(text) for text in predictions]
+    similarity = np.zeros(len(texts))
+    for n in range(1, LONGEST_NGRAM + 1):
+        # How many items have the n-gram in their references.
+        frequency = Counter(ngram for group in groups for ngram in {g for words in group for g in ngrams(words, n)})
+        idf = {ngram: math.log(len(groups)) - math.log(count) for ngram, count in frequency.items()}
+        for item, (text, group) in enumerate(zip(texts, groups, strict=True)):
+            ours = _vector(text, n, idf, math.log(len(groups)))
+            for words in group:
+                cosine = _cosine(ours, _vector(words, n, idf, 0.0), clip)
+                if clip:
+                    # Lengths count as in pycocoevalcap, by bigrams: an empty text is as long as one word.
+                    longer = max(len(text), 1) - max(len(words), 1)
+                    cosine *= math.exp(-(longer**2) / (2 * SIGMA**2))
+                similarity[item] += cosine / len(group) / LONGEST_NGRAM
+    return similarity
 
-    ids: Ints  # [N]
-    text: Ints  # [N]
-    lengths: Ints  # [texts]
-    item: Ints  # [texts]
-    items: int
 
-    @staticmethod
-    def of(predictions: Sequence[str], references: References, tokenize: Tokenize) -> _Vectors:
-        groups = paired_references(predictions, references)
-        tokens = [tokenize(text) for text in chain(predictions, chain.from_iterable(groups))]
-        lengths = np.array([len(words) for words in tokens])
-        ids = np.array(list(map(numbering().__getitem__, chain.from_iterable(tokens))), np.int64)
-        item = np.concatenate([np.arange(len(groups)), np.repeat(np.arange(len(groups)), [len(g) for g in groups])])
-        return _Vectors(ids, np.repeat(np.arange(len(lengths)), lengths), lengths, item, len(groups))
+def _vector(words: Sequence[str], n: int, idf: Vector, unknown: float) -> Vector:
+    """The TF-IDF weight of each n-gram; `unknown` is the weight of one that no reference has."""
+    return {ngram: count * idf.get(ngram, unknown) for ngram, count in Counter(ngrams(words, n)).items()}
 
-    def score(self, clip: bool) -> Floats:
-        """The similarity of each prediction to its references, [items]."""
-        reference = np.arange(self.items, len(self.lengths))
-        own = self.item[reference]
-        similarity = np.zeros(len(reference))
-        for text, code, weight in self._weights():
-            similarity += self._similarity(text, code, weight, clip)[reference] / LONGEST_NGRAM
-        if clip:
-            # Lengths count as in pycocoevalcap, by bigrams: an empty text is as long as one word.
-            size = np.maximum(self.lengths - 1, 0)
-            similarity *= np.exp(-((size[reference] - size[own]) ** 2) / (2 * SIGMA**2))
-        return np.bincount(own, similarity, self.items) / np.bincount(own, minlength=self.items)
 
-    def _weights(self) -> Iterator[tuple[Ints, Ints, Floats]]:
-        """For each n the entries of the TF-IDF vectors: text, n-gram and weight, ordered by text and n-gram."""
-        position = np.arange(len(self.ids))
-        code = np.unique(self.ids, return_inverse=True)[1]
-        for n in range(1, LONGEST_NGRAM + 1):
-            kinds = int(code.max(initial=-1)) + 1
-            entry, count = np.unique(self.text[position] * kinds + code, return_counts=True)
-            text, ngram = entry // max(kinds, 1), entry % max(kinds, 1)
-            in_references = text >= self.items
-            seen = np.unique(self.item[text[in_references]] * kinds + ngram[in_references])
-            frequency = np.bincount(seen % max(kinds, 1), minlength=kinds)
-            yield text, ngram, count * (np.log(self.items) - np.log(np.maximum(frequency, 1)))[ngram]
-            follows = position + n < len(self.ids)
-            follows[follows] = self.text[position[follows]] == self.text[position[follows] + n]
-            position = position[follows]
-            code = np.unique(code[follows] * len(self.ids) + self.ids[position + n], return_inverse=True)[1]
+def _cosine(prediction: Vector, reference: Vector, clip: bool) -> float:
+    """The cosine of two vectors; with `clip` the prediction's weights count up to the reference's."""
+    norms = _norm(prediction.values()) * _norm(reference.values())
+    total = 0.0
+    for ngram, weight in reference.items():
+        if ngram in prediction:
+            total += weight * (min(prediction[ngram], weight) if clip else prediction[ngram])
+    return total / norms if norms else 0.0
 
-    def _similarity(self, text: Ints, ngram: Ints, weight: Floats, clip: bool) -> Floats:
-        """The cosine of each text with the prediction of its item, [texts]."""
-        texts, kinds = len(self.lengths), int(ngram.max(initial=-1)) + 1
-        norm = np.sqrt(np.bincount(text, weight**2, texts))
-        scale = norm * norm[self.item]
-        of_predictions = text < self.items
-        known = text[of_predictions] * kinds + ngram[of_predictions]  # ascending
-        if not len(known):
-            return np.zeros(texts)
-        wanted = self.item[text] * kinds + ngram
-        found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        theirs = np.where(known[found] == wanted, weight[found], 0.0)
-        product = (np.minimum(theirs, weight) if clip else theirs) * weight
-        cosine: Floats = np.bincount(text, product, texts) / np.where(scale > 0, scale, 1.0)
-        return cosine
+
+def _norm(weights: Iterable[float]) -> float:
+    return math.sqrt(sum(weight * weight for weight in weights))

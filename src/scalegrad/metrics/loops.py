@@ -9,7 +9,9 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from scalegrad.metrics.word_tokens import WORD, CodedTexts, Ints, WordCoder, batches, checked_texts, duplicates
+from scalegrad.metrics.word_tokens import WORD, batches, checked_texts, ngrams, words
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,7 @@ def longest_loop(text: str | Sequence[Hashable], min_tokens: int = 8, min_repeat
     if isinstance(text, str):
         return longest_loops([text], min_tokens, min_repeats)[0]
     _check_bounds(min_tokens, min_repeats)
-    numbers: dict[Hashable, int] = {}
-    ids = np.array([numbers.setdefault(token, len(numbers)) for token in text], np.int64)
-    coded = CodedTexts(ids, np.zeros(len(ids), np.int64), np.array([len(ids)]), len(numbers))
-    return _longest(coded, min_tokens, min_repeats)[0]
+    return _longest([text], min_tokens, min_repeats)[0]
 
 
 def longest_loops(texts: Iterable[str], min_tokens: int = 8, min_repeats: float = 2.0) -> list[Loop | None]:
@@ -69,11 +68,11 @@ def longest_loops(texts: Iterable[str], min_tokens: int = 8, min_repeats: float 
     [1, None]
     """
     _check_bounds(min_tokens, min_repeats)
-    found: list[Loop | None] = []
+    result: list[Loop | None] = []
     for batch in batches(checked_texts(texts)):
-        loops = _longest(WordCoder().encode(batch), min_tokens, min_repeats)
-        found += [loop and _with_span(loop, text) for loop, text in zip(loops, batch, strict=True)]
-    return found
+        loops = _longest(list(map(words, batch)), min_tokens, min_repeats)
+        result += [loop and _with_span(loop, text) for loop, text in zip(loops, batch, strict=True)]
+    return result
 
 
 def _check_bounds(min_tokens: int, min_repeats: float) -> None:
@@ -88,22 +87,25 @@ def _with_span(loop: Loop, text: str) -> Loop:
     return Loop(loop.start, loop.period, loop.length, (matches[0].start(), matches[-1].end()))
 
 
-def _longest(coded: CodedTexts, min_tokens: int, min_repeats: float) -> list[Loop | None]:
-    """The longest loop of each coded text, without spans.
+def _longest(texts: Sequence[Sequence[Hashable]], min_tokens: int, min_repeats: float) -> list[Loop | None]:
+    """The longest loop of each text, without spans.
 
     In a loop at least half the tokens equal those one period before, so a text without a repeated n-gram of half
     `min_tokens` has none: nearly all human texts are settled by that.
     """
-    loops: list[Loop | None] = [None] * len(coded.lengths)
+    loops: list[Loop | None] = [None] * len(texts)
     half = min(4, -(-min_tokens // 2))
-    suspect = duplicates(coded, half)[-1] > 0
-    if not suspect.any():
+    suspects = [i for i, tokens in enumerate(texts) if len(set(ngrams(tokens, half))) <= len(tokens) - half]
+    if not suspects:
         return loops
-    chosen = suspect[coded.text]
-    text = np.flatnonzero(suspect)
-    lengths = coded.lengths[text]
-    offset = np.cumsum(lengths + 1) - (lengths + 1)  # where each text starts once every text ends in a separator
-    starts, periods, covered = _runs(_with_separators(coded.ids[chosen], lengths), min_repeats)
+    symbols: list[int] = []
+    offset = []  # where each suspect starts
+    numbers: dict[Hashable, int] = {}
+    for row, index in enumerate(suspects):
+        offset.append(len(symbols))
+        symbols += [len(suspects) + numbers.setdefault(token, len(numbers)) for token in texts[index]]
+        symbols.append(row)  # a separator of its own, smaller than every word: no loop can contain one
+    starts, periods, covered = _runs(np.array(symbols), min_repeats)
     long = covered >= min_tokens
     starts, periods, covered = starts[long], periods[long], covered[long]
     owner = np.searchsorted(offset, starts, side="right") - 1
@@ -111,17 +113,8 @@ def _longest(coded: CodedTexts, min_tokens: int, min_repeats: float) -> list[Loo
     best = best[np.unique(owner[best], return_index=True)[1]]
     for run in best:
         row = owner[run]
-        loops[text[row]] = Loop(int(starts[run] - offset[row]), int(periods[run]), int(covered[run]))
+        loops[suspects[row]] = Loop(int(starts[run] - offset[row]), int(periods[run]), int(covered[run]))
     return loops
-
-
-def _with_separators(ids: Ints, lengths: Ints) -> Ints:
-    """Put a separator of its own after each text, smaller than every word: no loop can contain one."""
-    symbols = np.arange(len(lengths)).repeat(lengths + 1)
-    is_word = np.ones(len(symbols), bool)
-    is_word[np.cumsum(lengths + 1) - 1] = False
-    symbols[is_word] = ids + len(lengths)
-    return symbols
 
 
 def _runs(symbols: Ints, min_repeats: float) -> tuple[Ints, Ints, Ints]:
@@ -145,8 +138,8 @@ def _runs(symbols: Ints, min_repeats: float) -> tuple[Ints, Ints, Ints]:
     before = _common(ranks, first - 1, second - 1, forward=False)
     period = second - first
     length = before + period + after
-    kept = length >= min_repeats * period
-    return (first - before)[kept], period[kept], length[kept]
+    often = length >= min_repeats * period
+    return (first - before)[often], period[often], length[often]
 
 
 def _block_ranks(symbols: Ints) -> list[Ints]:

@@ -7,11 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from scalegrad.metrics.word_tokens import KNOWN_PIECES, WordCoder, batches, checked_texts, duplicates
+from scalegrad.metrics.word_tokens import batches, checked_texts, repeats, words
 
 Floats = NDArray[np.float64]
 
 LONGEST_NGRAM = 4
+# Beyond so many distinct items only their hashes stay in memory.
+KNOWN_ITEMS = 1 << 18
+
+_LEFT_OUT = [float("nan")] * LONGEST_NGRAM
 
 # In this order: a later pair works on what the earlier ones made.
 _SPACES = (
@@ -58,10 +62,10 @@ class RepetitionCounter:
     """
 
     def __init__(self) -> None:
-        self._coder = WordCoder()
-        self._forgotten: NDArray[np.int64] = np.empty(0, np.int64)  # hashes of pieces of earlier coders, sorted
+        self._items: set[str] = set()  # of text.split(' ')
+        self._hashes: NDArray[np.int64] = np.empty(0, np.int64)  # of items that were let go, sorted
         self._sums = np.zeros(LONGEST_NGRAM)
-        self._kept = 0
+        self._scored = 0
 
     def add(self, texts: Iterable[str]) -> dict[str, Floats]:
         """Count `texts` in, and return the Rep-n of each of them (see `repetition_per_text`)."""
@@ -70,28 +74,31 @@ class RepetitionCounter:
         return {f"rep_{n + 1}": values[n] for n in range(LONGEST_NGRAM)}
 
     def _add_batch(self, batch: list[str]) -> Floats:
-        coded = self._coder.encode(batch)
-        ngrams = coded.lengths - np.arange(LONGEST_NGRAM)[:, None]  # [n, texts]
-        kept = ngrams[-1] > 0
-        values = np.where(kept, duplicates(coded, LONGEST_NGRAM) / np.maximum(ngrams, 1), np.nan)
-        self._sums += values[:, kept].sum(axis=1)
-        self._kept += int(kept.sum())
-        if len(self._coder.pieces) > KNOWN_PIECES:
-            self._forgotten = self._all_hashes()
-            self._coder = WordCoder()
+        self._items.update(" ".join(batch).split(" "))
+        rows = []
+        for tokens in map(words, batch):
+            counts = repeats(tokens, LONGEST_NGRAM)
+            enough = len(tokens) >= LONGEST_NGRAM
+            rows.append([count / (len(tokens) - n) for n, count in enumerate(counts)] if enough else _LEFT_OUT)
+        values = np.ascontiguousarray(np.transpose(rows))  # [n, texts]
+        scored = ~np.isnan(values[0])
+        self._sums += values[:, scored].sum(axis=1)
+        self._scored += int(scored.sum())
+        if len(self._items) > KNOWN_ITEMS:
+            self._hashes = self._all_hashes()
+            self._items.clear()
         return values
 
     def _all_hashes(self) -> NDArray[np.int64]:
-        pieces = self._coder.pieces
-        return np.union1d(self._forgotten, np.fromiter(map(hash, pieces), np.int64, len(pieces)))
+        return np.union1d(self._hashes, np.fromiter(map(hash, self._items), np.int64, len(self._items)))
 
     def result(self) -> dict[str, float]:
         """`rep_1` … `rep_4`, `uniq_w` and `n_texts` of all texts added (see `repetition`)."""
         # Up to 262,144 distinct items the count is exact; beyond, items are told apart by a 64-bit hash (at ten
         # million items the chance that any two share one is 3 in a million).
-        uniq_w = len(self._all_hashes()) if len(self._forgotten) else len(self._coder.pieces)
-        means = [float(total) / self._kept if self._kept else float("nan") for total in self._sums]
-        return {f"rep_{n + 1}": mean for n, mean in enumerate(means)} | {"uniq_w": uniq_w, "n_texts": self._kept}
+        uniq_w = len(self._all_hashes()) if len(self._hashes) else len(self._items)
+        means = [float(total) / self._scored if self._scored else float("nan") for total in self._sums]
+        return {f"rep_{n + 1}": mean for n, mean in enumerate(means)} | {"uniq_w": uniq_w, "n_texts": self._scored}
 
 
 def repetition(texts: Iterable[str]) -> dict[str, float]:

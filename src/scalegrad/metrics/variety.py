@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalegrad.metrics.texts import repetition
-from scalegrad.metrics.word_tokens import CodedTexts, Ints, WordCoder, batches, checked_texts, repeated_ngrams
+from scalegrad.metrics.word_tokens import checked_texts, ngrams, words
 
-Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def distinct_n(texts: Iterable[str], n: int = 2) -> float:
@@ -24,12 +25,8 @@ def distinct_n(texts: Iterable[str], n: int = 2) -> float:
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n}")
-    coded = _encode_all(texts)
-    ngrams = int(np.maximum(coded.lengths - n + 1, 0).sum())
-    if ngrams == 0:
-        return float("nan")
-    *_, (place, equal) = repeated_ngrams(coded.ids, coded.text, n)
-    return 1 - int(np.count_nonzero(place != equal)) / ngrams
+    counts = Counter(ngram for text in checked_texts(texts) for ngram in ngrams(words(text), n))
+    return len(counts) / counts.total() if counts else float("nan")
 
 
 def diversity(texts: Iterable[str]) -> float:
@@ -55,8 +52,8 @@ def zipf_coefficient(texts: Iterable[str], top: int = 5000) -> float:
     """
     if top < 2:
         raise ValueError(f"top must be at least 2, not {top}")
-    coded = _encode_all(texts)
-    frequency = np.sort(np.bincount(coded.ids, minlength=0))[::-1][:top]
+    counts = Counter(word for text in checked_texts(texts) for word in words(text))
+    frequency = [count for _, count in counts.most_common(top)]
     if len(frequency) < 2:
         return float("nan")
     x = np.log(np.arange(1, len(frequency) + 1))
@@ -94,60 +91,53 @@ def self_bleu(texts: Iterable[str], longest: int = 4) -> float:
     """
     if longest < 1:
         raise ValueError(f"longest must be at least 1, not {longest}")
-    coded = _encode_all(texts)
-    total = coded.lengths - np.arange(longest)[:, None]  # [n, texts]
-    takes_part = total[-1] > 0
-    if takes_part.sum() < 2:
+    tokens = [tokens for tokens in map(words, checked_texts(texts)) if len(tokens) >= longest]
+    if len(tokens) < 2:
         return float("nan")
-    chosen = takes_part[coded.text]
-    ids, text, total = coded.ids[chosen], coded.text[chosen], total[:, takes_part]
-    matches = np.stack(
-        [
-            np.bincount(*_clipped_matches(text[place], equal), minlength=len(coded.lengths))[takes_part]
-            for place, equal in repeated_ngrams(ids, text, longest)
-        ]
-    )
-    precision = np.where(matches > 0, matches, 0.1) / total
-    lengths = coded.lengths[takes_part]
-    brevity = np.minimum(0.0, 1 - _closest_other(lengths) / lengths)
+    lengths = np.array([len(text) for text in tokens])
+    matches = np.array(list(_clipped_matches(tokens, longest)))  # [longest, texts]
+    precision = np.where(matches > 0, matches, 0.1) / (lengths - np.arange(longest)[:, None])
+    closest = _closest_other(lengths.tolist())
+    brevity = [min(0.0, 1 - closest[length] / length) for length in lengths.tolist()]
     scores = np.exp(np.log(precision).mean(axis=0) + brevity)
     return float(np.where(matches[0] > 0, scores, 0.0).mean())
 
 
-def _clipped_matches(text: Ints, ngram: Ints) -> tuple[Ints, Floats]:
-    """For each text and each of its n-grams: the text, and how many of them some other text matches.
+def _clipped_matches(texts: Sequence[Sequence[str]], longest: int) -> Iterator[Ints]:
+    """For n = 1 … `longest`: how many n-grams of each text some other text matches, [texts].
 
     The best reference for an n-gram is the text that says it most often, or the second for that text itself.
     """
-    if not len(ngram):
-        return ngram, np.empty(0)
-    texts = int(text.max()) + 1
-    pair, count = np.unique(ngram * texts + text, return_counts=True)
-    order = np.lexsort((-count, pair // texts))
-    pair, count = pair[order], count[order]
-    new = np.diff(pair // texts, prepend=-1) != 0  # the text that says the n-gram most often
-    best = np.flatnonzero(new)
-    after = np.append(count, 0)[best + 1] * ~np.append(new, True)[best + 1]  # the second, or 0 where there is none
-    reference = np.where(new, after[np.cumsum(new) - 1], count[best][np.cumsum(new) - 1])
-    return pair % texts, np.minimum(count, reference).astype(np.float64)
+    numbers: dict[str, int] = {}
+    ids = np.array([numbers.setdefault(word, len(numbers)) for words in texts for word in words])
+    text = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
+    last = np.diff(text, append=-1) != 0  # the last word of its text
+    place, ngram = np.arange(len(ids)), ids
+    for n in range(1, longest + 1):
+        pair, count = np.unique(ngram * len(texts) + text[place], return_counts=True)
+        order = np.lexsort((-count, pair // len(texts)))
+        pair, count = pair[order], count[order]
+        new = np.diff(pair // len(texts), prepend=-1) != 0  # the text that says the n-gram most often
+        best = np.flatnonzero(new)
+        second = np.append(count, 0)[best + 1] * ~np.append(new, True)[best + 1]  # 0 where no other text says it
+        matched = np.where(new, np.repeat(second, np.diff(np.append(best, len(new)))), count)
+        yield np.bincount(pair % len(texts), matched, minlength=len(texts)).astype(np.int64)
+        grows = ~last[place + n - 1]
+        place = place[grows]
+        ngram = np.unique(ngram[grows] * len(numbers) + ids[place + n], return_inverse=True)[1]
 
 
-def _closest_other(lengths: Ints) -> Ints:
-    """For each length the closest one among the others; of two equally close ones the shorter."""
-    order = np.argsort(lengths, kind="stable")
-    ranked = lengths[order]
-    far = np.iinfo(np.int64).max // 2
-    below = np.concatenate([[-far], ranked[:-1]])
-    above = np.concatenate([ranked[1:], [far]])
-    closest = np.empty_like(lengths)
-    closest[order] = np.where(ranked - below <= above - ranked, below, above)
-    return closest
+def _closest_other(lengths: Sequence[int]) -> dict[int, int]:
+    """For each length the closest one among the others; of two equally close ones the shorter.
 
-
-def _encode_all(texts: Iterable[str]) -> CodedTexts:
-    """All the texts as word ids at once."""
-    coder = WordCoder()
-    parts = [coder.encode(batch) for batch in batches(checked_texts(texts))] or [coder.encode([])]
-    lengths = np.concatenate([part.lengths for part in parts])
-    ids = np.concatenate([part.ids for part in parts])
-    return CodedTexts(ids, np.repeat(np.arange(len(lengths)), lengths), lengths, parts[-1].vocabulary)
+    >>> _closest_other([3, 5, 7, 7])
+    {3: 5, 5: 3, 7: 7}
+    """
+    texts = Counter(lengths)
+    return {
+        length: min(
+            (other for other in texts if other != length or texts[other] > 1),
+            key=lambda other: (abs(other - length), other),
+        )
+        for length in texts
+    }

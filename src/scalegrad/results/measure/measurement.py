@@ -112,7 +112,7 @@ def measure(
         measurable = first_words(measurable, at_most)
     for batch in batches(measurable):
         figures: dict[str, Floats] = counter.add(batch)
-        loops = longest_loops(batch)
+        loops = _loops(batch, figures["rep_4"])
         looped = [_words_in(loop, text) for loop, text in zip(loops, batch, strict=True)]
         stuck = [loop is not None and _runs_to_the_end(loop, text) for loop, text in zip(loops, batch, strict=True)]
         lengths = [len(text.split()) for text in batch]
@@ -130,6 +130,15 @@ def measure(
         numbers = beginnings.numbers
         measured.worst = [replace(quote, number=int(numbers[quote.number - 1])) for quote in measured.worst]
     return measured
+
+
+def _loops(batch: list[str], rep_4: Floats) -> list[Loop | None]:
+    """The longest loop of each text; a loop of eight words says a 4-gram twice, so most texts need no search."""
+    suspects = np.flatnonzero(rep_4 > 0)
+    loops: list[Loop | None] = [None] * len(batch)
+    for index, loop in zip(suspects, longest_loops(batch[index] for index in suspects), strict=True):
+        loops[index] = loop
+    return loops
 
 
 def _words_in(loop: Loop | None, text: str) -> int:
