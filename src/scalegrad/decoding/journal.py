@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from scalegrad._places import same_place
+from scalegrad.runs import replacing, take_lock, write_text
 
 
 class Journal:
@@ -53,7 +53,7 @@ class Journal:
     def replan(self, place: int, size: int) -> None:
         """From `place` of the order on, work in batches of `size`; recorded, so that a resumed run does the same."""
         self.plan = [(start, n) for start, n in self.plan if start < place] + [(place, size)]
-        _write(self.meta, json.dumps({"settings": self.settings, "plan": self.plan}, indent=2) + "\n")
+        write_text(self.meta, json.dumps({"settings": self.settings, "plan": self.plan}, indent=2) + "\n")
 
     def next_batch(self) -> range:
         """The planned batch that holds the next record to be made, as places of the order; some may be made already."""
@@ -69,15 +69,11 @@ class Journal:
         for line in self._stream:
             starts.append(starts[-1] + len(line))
         where = {record: (starts[place], starts[place + 1]) for place, record in enumerate(self.order)}
-        temporary = self.out.with_name(self.out.name + ".tmp")
-        with temporary.open("wb") as target:
+        with replacing(self.out) as unfinished, unfinished.open("wb") as target:
             for record in range(len(self.order)):
                 start, end = where[record]
                 self._stream.seek(start)
                 target.write(self._stream.read(end - start))
-            target.flush()
-            os.fsync(target.fileno())
-        os.replace(temporary, self.out)
         self.close()
         self.partial.unlink()
 
@@ -101,11 +97,9 @@ class Journal:
     def _open(self) -> BinaryIO:
         self.out.parent.mkdir(parents=True, exist_ok=True)
         stream = self.partial.open("r+b" if self.partial.exists() else "w+b")
-        try:
-            _lock(stream, self.out)
-        except ValueError:
+        if not take_lock(stream.fileno()):
             stream.close()
-            raise
+            raise ValueError(f"out: another run is writing {self.out} at this moment")
         self._stream = stream
         return stream
 
@@ -155,24 +149,3 @@ def _is_record(line: bytes, number: int) -> bool:
     except ValueError:
         return False
     return isinstance(record, dict) and record.get("id") == number
-
-
-def _write(path: Path, text: str) -> None:
-    """All of it or nothing."""
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("w") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, path)
-
-
-def _lock(stream: BinaryIO, out: Path) -> None:
-    """Refuse a second run on the same file. The system drops the lock when the process ends, however it ends."""
-    with contextlib.suppress(ModuleNotFoundError):  # not on every platform
-        import fcntl
-
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(f"out: another run is writing {out} at this moment") from None

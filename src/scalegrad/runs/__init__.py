@@ -3,7 +3,7 @@
 from scalegrad.runs.atomic import check_writable_folder, replacing, write_json, write_lines, write_text
 from scalegrad.runs.environment import environment, hardware, versions
 from scalegrad.runs.folder import Places, Run, flat_config, same_setting
-from scalegrad.runs.lock import only_here
+from scalegrad.runs.lock import only_here, take_lock
 from scalegrad.runs.samples import samples_name
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "replacing",
     "same_setting",
     "samples_name",
+    "take_lock",
     "versions",
     "write_json",
     "write_lines",
