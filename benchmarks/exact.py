@@ -1,6 +1,6 @@
 """The right answers in float64 on the same rounded inputs, and how far a result is from them.
 
-The equations are written out densely here and share no code with the losses.
+They come from the dense reference of the losses, block by block; the tests hold that to loops in plain Python.
 """
 
 from __future__ import annotations
@@ -14,9 +14,15 @@ from torch import Tensor
 
 from benchmarks.cases import Batch
 from benchmarks.runner import WrongResult
+from scalegrad.ops import reference
+from scalegrad.ops.rows import Objective, Rows
 
 GAMMA, ALPHA = 0.2, 1.0
-OBJECTIVES = ("CE", "SG", "UL")
+OBJECTIVES = {  # γ = 1 is cross-entropy
+    "CE": (Objective("scale_grad"), 1.0),
+    "SG": (Objective("scale_grad"), GAMMA),
+    "UL": (Objective("unlikelihood"), ALPHA),
+}
 CHUNK = 2**24  # elements of a block of logits in float64
 SAMPLE = 64  # rows whose gradient is looked at; and 2 × as many tokens of the weight's
 
@@ -62,9 +68,8 @@ def exact_answers(batch: Batch, objectives: tuple[str, ...]) -> Answers:
     for at, logits, seen in _blocks(batch, vocab):
         targets = batch.targets.flatten()[at]
         mine = rows[(rows >= at.start) & (rows < at.stop)] - at.start
-        p = logits.log_softmax(-1).exp_()
         for name in objectives:
-            losses, grad = _objective(name, p, seen, targets)
+            losses, grad = _objective(name, logits, seen, targets)
             loss[name] += float(losses.sum()) / count
             sampled[name].append(grad[mine] / count)
             if len(batch.inputs) == 2:
@@ -98,23 +103,15 @@ def _blocks(batch: Batch, vocab: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
         yield at, logits if head is None else logits @ head.T, first[document[at]] < place[at, None]
 
 
-def _objective(name: str, p: Tensor, seen: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _objective(name: str, logits: Tensor, seen: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Loss [n] and its gradient with respect to the logits [n, V]."""
-    n = torch.arange(len(targets), device=p.device)
-    if name == "SG":  # Eq. 4 to 6
-        scaled = torch.where(seen, p, GAMMA * p)
-        p = scaled / scaled.sum(-1, keepdim=True)
-    loss = -p[n, targets].log()
-    grad = p.clone()
-    if name == "UL":  # Eq. 2, with r = p/(1 − p)
-        candidates = seen.clone()
-        candidates[n, targets] = False
-        punished = torch.where(candidates, p, 0)
-        loss = loss - ALPHA * torch.log1p(-punished).sum(-1)
-        r = punished / (1 - punished)
-        grad = p * (1 - ALPHA * r.sum(-1, keepdim=True)) + ALPHA * r
-    grad[n, targets] -= 1
-    return loss, grad
+    objective, strength = OBJECTIVES[name]
+    rows = Rows(targets, torch.full_like(targets, strength, dtype=torch.float64), torch.ones_like(logits[:, 0]))
+    with torch.enable_grad():
+        leaf = logits.detach().requires_grad_()
+        loss = reference.losses(leaf, rows, seen, objective).loss
+        (grad,) = torch.autograd.grad(loss.sum(), leaf)
+    return loss.detach(), grad
 
 
 # ---- errors and what they may be -------------------------------------------------------------------------------------
