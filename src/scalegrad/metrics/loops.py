@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,10 +101,10 @@ def _longest(texts: Sequence[Sequence[Hashable]], min_tokens: int, min_repeats: 
         return loops
     symbols: list[int] = []
     offset = []  # where each suspect starts
-    numbers: dict[Hashable, int] = {}
+    numbers: dict[Hashable, int] = defaultdict(count(len(suspects)).__next__)
     for row, index in enumerate(suspects):
         offset.append(len(symbols))
-        symbols += [len(suspects) + numbers.setdefault(token, len(numbers)) for token in texts[index]]
+        symbols += map(numbers.__getitem__, texts[index])
         symbols.append(row)  # a separator of its own, smaller than every word: no loop can contain one
     starts, periods, covered = _runs(np.array(symbols), min_repeats)
     long = covered >= min_tokens
