@@ -12,7 +12,12 @@ from paper.outcome import Setup
         (
             "test",
             {
-                LANGUAGE_MODELLING: {"rep_window_16": 0.17747, "rep_window_32": 0.28479, "rep_window_128": 0.47993, "uniq": 18_271},
+                LANGUAGE_MODELLING: {
+                    "rep_window_16": 0.17747,
+                    "rep_window_32": 0.28479,
+                    "rep_window_128": 0.47993,
+                    "uniq": 18_271,
+                },
                 BLOCKS_150: {"rep_1": 0.38180, "rep_2": 0.09594, "rep_3": 0.03698, "uniq_w": 27_546},
                 BLOCKS_100: {"rep_1": 0.32529, "rep_2": 0.07591, "rep_3": 0.02972, "uniq_w": 27_598},
             },
@@ -21,7 +26,12 @@ from paper.outcome import Setup
         (
             "valid",
             {
-                LANGUAGE_MODELLING: {"rep_window_16": 0.17291, "rep_window_32": 0.27764, "rep_window_128": 0.47033, "uniq": 17_680},
+                LANGUAGE_MODELLING: {
+                    "rep_window_16": 0.17291,
+                    "rep_window_32": 0.27764,
+                    "rep_window_128": 0.47033,
+                    "uniq": 17_680,
+                },
                 BLOCKS_150: {"rep_1": 0.37437, "rep_2": 0.08719, "rep_3": 0.03063, "uniq_w": 26_041},
                 BLOCKS_100: {"rep_1": 0.31771, "rep_2": 0.06771, "rep_3": 0.02390, "uniq_w": 26_068},
             },

@@ -278,7 +278,7 @@ def test_votes_and_reports_on_disk(tmp_path):
     page = (tmp_path / "out" / "report.html").read_text()
     assert "sg:mle" in page
     assert "100.0%" in page
-    assert page.count("<circle") == 2  # the study's point and the paper's ring
+    assert page.count("<circle") == 1
     assert "<script" not in page
     assert "http" not in page.replace("http://www.w3.org", "")
     assert votes_csv([]).startswith("rater,number,kind")

@@ -148,7 +148,7 @@ def analyse(
     level: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.95,
     as_json: AsJson = False,
 ) -> None:
-    """Win rates with intervals, agreement, sign test, raters and position bias, beside the paper's table.
+    """Win rates with intervals, agreement, sign test, raters and position bias.
 
     Example: scalegrad study analyse mystudy --out results
     """

@@ -1,4 +1,4 @@
-"""An analysis to read: tables for a terminal, CSV, and a page that stands alone, with the paper's table beside."""
+"""An analysis to read: tables for a terminal, CSV, and a page that stands alone."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from paper.printed import TABLES
 from scalegrad._counts import counted
 from scalegrad._extras import need
 from scalegrad._version import __version__
@@ -25,24 +24,8 @@ if TYPE_CHECKING:
 WEB = Path(__file__).parent / "web"
 
 
-class PaperRow(NamedTuple):
-    """One row of the paper's own study (table 3): two raters, 100 prefixes."""
-
-    a: str
-    b: str
-    win_rate: float
-    agreement: float
-    ac1: float
-
-
-PAPER = tuple(
-    PaperRow(label.split()[0], label.split()[-1], row["win_rate"], row["agreement"], row["ac1"])
-    for label, row in TABLES["human evaluation"].rows.items()
-)
-
-
 def print_analysis(analysis: Analysis, console: Console) -> None:
-    """Print the figures of pairs, with the paper's below them, and of raters; narrow enough for 80 columns."""
+    """Print the figures of pairs and of raters; narrow enough for 80 columns."""
     columns = [
         "pair",
         "votes",
@@ -57,9 +40,6 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     pairs = _table(f"{analysis.title} {analysis.answered} of {counted(analysis.asked, 'answer')}", columns)
     for pair in analysis.pairs:
         pairs.add_row(*pair_cells(pair))
-    pairs.add_section()
-    for row in PAPER:
-        pairs.add_row(*paper_cells(row), style="dim")
     console.print(pairs)
     columns = ["rater", "English", "answered", "failed checks", "repeats alike", "first chosen", "s per item"]
     raters = _table("Raters", columns + [f"{pair.a} over {pair.b}" for pair in analysis.pairs])
@@ -97,12 +77,6 @@ def pair_cells(pair: PairFigures) -> list[str]:
     ]
 
 
-def paper_cells(row: PaperRow) -> list[str]:
-    """The cells of one of the paper's rows; it reports neither interval, κ, α nor a test."""
-    rates = [percent(row.win_rate), "", percent(row.agreement), decimal(row.ac1)]
-    return [f"paper {row.a}:{row.b}", "200", *rates, "", "", ""]
-
-
 def rater_rows(analysis: Analysis) -> list[list[str]]:
     """The cells of the raters' rows."""
     return [
@@ -135,7 +109,7 @@ def analysis_as_dict(analysis: Analysis) -> dict[str, Any]:
     """For JSON: a figure that does not exist (agreement of one rater) is None."""
     figures = _without_nan(asdict(analysis))
     assert isinstance(figures, dict)
-    return figures | {"paper": [row._asdict() for row in PAPER]}
+    return figures
 
 
 def write_report(analysis: Analysis, votes: Iterable[Vote], folder: str | Path) -> None:
@@ -170,9 +144,7 @@ def result_words() -> dict[str, Any]:
     """What the template of results needs besides an analysis."""
     return {
         "counted": counted,
-        "paper": PAPER,
         "pair_cells": pair_cells,
-        "paper_cells": paper_cells,
         "rater_rows": rater_rows,
         "position_sentence": position_sentence,
         "percent": percent,
