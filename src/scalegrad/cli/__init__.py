@@ -12,24 +12,22 @@ from typing import Any
 from scalegrad._extras import MissingExtra, need
 from scalegrad._version import __version__
 
-# Verbs in the order `scalegrad --help` lists them: the module that holds each has an `app` (a group) or a `command`.
-# The verb of a task or of the study lies in its folder, and is missing from the list when the folder is.
-VERBS: dict[str, str] = {
-    "demo": "scalegrad.cli.demo",
-    "train": "scalegrad.tasks.open_ended.train_command",
-    "evaluate": "scalegrad.tasks.open_ended.evaluate_command",
-    "report": "scalegrad.cli.report",
-    "sweep": "scalegrad.cli.sweep",
-    "summarize": "scalegrad.tasks.summarization.command",
-    "caption": "scalegrad.tasks.captioning.command",
-    "complete": "scalegrad.cli.complete",
-    "measure": "scalegrad.cli.measure",
-    "study": "scalegrad.study.command",
-    "doctor": "scalegrad.cli.doctor",
+# Verbs in the order `scalegrad --help` lists them. The module of each has an `app` (a group) or a `command`; a verb that
+# is built on a task or on the study is missing when that folder is.
+OPEN_ENDED = "scalegrad.tasks.open_ended"
+VERBS: dict[str, tuple[str, ...]] = {  # the folder that a verb is built on, if it can be deleted, and its module
+    "demo": (OPEN_ENDED, "scalegrad.cli.demo"),
+    "train": (OPEN_ENDED, "scalegrad.tasks.open_ended.train_command"),
+    "evaluate": (OPEN_ENDED, "scalegrad.tasks.open_ended.evaluate_command"),
+    "report": ("scalegrad.cli.report",),
+    "sweep": (OPEN_ENDED, "scalegrad.cli.sweep"),
+    "summarize": ("scalegrad.tasks.summarization", "scalegrad.tasks.summarization.command"),
+    "caption": ("scalegrad.tasks.captioning", "scalegrad.tasks.captioning.command"),
+    "complete": ("scalegrad.cli.complete",),
+    "measure": ("scalegrad.cli.measure",),
+    "study": ("scalegrad.study", "scalegrad.study.command"),
+    "doctor": ("scalegrad.cli.doctor",),
 }
-
-
-_DELETABLE = ("scalegrad.tasks.", "scalegrad.study")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -85,8 +83,8 @@ def _app() -> Any:
     ) -> None:
         """Nothing to do before the verb."""
 
-    for verb, place in VERBS.items():
-        module = _load(place)
+    for verb, places in VERBS.items():
+        module = _load(*places)
         if module is None:
             continue
         if hasattr(module, "app"):
@@ -96,11 +94,13 @@ def _app() -> Any:
     return app
 
 
-def _load(place: str) -> ModuleType | None:
-    """The module of a verb, or None where a folder that it needs was deleted."""
+def _load(*places: str) -> ModuleType | None:
+    """The last of these modules; None if the first of several, a folder that may be deleted, is not there."""
+    folder, *_, module = (places[0], *places)
     try:
-        return importlib.import_module(place)
+        importlib.import_module(folder)
     except ModuleNotFoundError as missing:
-        if missing.name is None or not missing.name.startswith(_DELETABLE):
+        if len(places) == 1 or missing.name != folder:
             raise
         return None
+    return importlib.import_module(module)
