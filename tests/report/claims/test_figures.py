@@ -48,7 +48,7 @@ def test_along_a_curve():
     assert along("ul", "rep_1", "ppl", VALID(UL, "ppl")) == pytest.approx(0.551)
     assert along("ul", "rep_1", "ppl", 14.04) == pytest.approx(0.665 - 0.064 / 2)  # MLE is α = 0
     assert along("sg", "rep_1", "ppl", 13.22) == pytest.approx((0.665 + 0.625) / 2)  # and γ = 1
-    with pytest.raises(Absent, match=r"no ppl 14.91 on SG's curve of 4 points"):
+    with pytest.raises(Absent, match=r"no ppl 14.91 on SG's curve \(points: 4\)"):
         along("sg", "rep_l", "ppl", VALID(WEAK, "ppl"))
 
 
@@ -58,7 +58,7 @@ def test_along_a_curve():
 def test_two_different_points_are_no_curve(mle, strengths):
     rows = [System(f"SG γ={g}", {"ppl": ppl}, family="sg", strength=g) for g, ppl in strengths.items()]
     rows += [System(MLE, {"ppl": mle}, family="mle")] if mle else []
-    with pytest.raises(Absent, match=r"SG.s curve of \d points; a curve takes 3 different ones"):
+    with pytest.raises(Absent, match=r"SG.s curve .points: \d.; a curve takes 3 different ones"):
         Table(rows).along("sg", "ppl", "ppl", Figure("", 1.75))
 
 
@@ -112,6 +112,7 @@ def test_a_comparison_counts_beyond_the_margin(a, b, spread, holds, turned):
 def test_a_comparison_says_what_it_compares():
     assert (VALID(SG, "ppl") > VALID(HALF, "ppl")).text == "ppl(SG γ=0.2) > ppl(SG γ=0.5)"
     cost = VALID(SG, "ppl") - VALID(MLE, "ppl")
+    assert (abs(cost).text, abs(VALID(SG, "ppl")).text) == ("abs(ppl(SG γ=0.2) - ppl(MLE))", "abs(ppl(SG γ=0.2))")
     assert (0.1 * cost < 1).text == "(0.1 * (ppl(SG γ=0.2) - ppl(MLE))) < 1"
 
 
@@ -161,7 +162,7 @@ def test_stored_rows(tmp_path):
     assert table("MLE", "rep_1").value == 0.6
     assert table.deviation("SG γ=0.2", "rep_1").value == 0.01
     assert table.deviation("MLE", "rep_1").value == pytest.approx(0.05)
-    with pytest.raises(Absent, match="SG's curve of 2 points"):
+    with pytest.raises(Absent, match=r"SG's curve .points: 2"):
         table.along("sg", "rep_1", "rep_1", table("MLE", "rep_1"))
     with pytest.raises(Absent, match=r"no ppl in row SG γ=0\.2"):
         table("SG γ=0.2", "ppl")

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scalegrad._counts import counted
 from scalegrad.report.claims.catalogue import CLAIMS, SETTINGS
 from scalegrad.report.claims.figures import Check
 from scalegrad.report.claims.stored import Results, illustrations, read_results
@@ -141,7 +140,7 @@ def main(argv: list[str] | None = None) -> None:
         print(f"{PACKAGE}: {mistake}", file=sys.stderr)
         sys.exit(2)
     counts = Counter(verdict.word for verdict in verdicts)
-    print(f"{path}: {counted(len(verdicts), 'claim')}, {', '.join(f'{n} {word}' for word, n in counts.items())}")
+    print(f"{path}: {'; '.join(f'{word}: {counts[word]}' for word in WORDS)}")
 
 
 if __name__ == "__main__":

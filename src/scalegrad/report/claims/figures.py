@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 NORMAL_95 = 1.960
 
-
 Source = tuple[str, str, int]  # a row, a column and the row's seeds, 0 where seeds play no part
 
 
@@ -51,7 +50,7 @@ class Figure:
         return computed("({} / {})", operator.truediv, self, other)
 
     def __abs__(self) -> Figure:
-        return computed("abs{}", abs, self)
+        return computed("abs{}" if self.text.startswith("(") else "abs({})", abs, self)
 
     def __lt__(self, other: Figure | float) -> Check:
         return Check.of(self, other, -1)

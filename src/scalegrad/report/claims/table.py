@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scalegrad._counts import counted
 from scalegrad.report.claims.figures import Figure, computed
 from scalegrad.report.comparison.curve import LEAST_POINTS, is_curve, swept, where
 from scalegrad.report.comparison.evaluations import read_objective
@@ -63,7 +62,7 @@ class Table:
         points = [self(row.label, name) for row in swept(self.rows, "trained", family) for name in (by, column)]
         result = computed(f"{column}({family.upper()} where {by} is {{}})", between, at, *points)
         if math.isnan(result.value):
-            here = f"{family.upper()}'s curve of {counted(len(points) // 2, 'point')}"
+            here = f"{family.upper()}'s curve (points: {len(points) // 2})"
             raise Absent(f"no {by} {at.value:.4g} on {here}; a curve takes {LEAST_POINTS} different ones")
         return result
 
