@@ -1,28 +1,5 @@
 """The paper's claims, each with a verdict computed from its own tables and from stored results.
 
-    python -m scalegrad.report.claims docs/results
-
-reads claims.toml and the results in that folder and writes claims.md beside them. Of results of your own, a folder that
-`scalegrad reproduce --out` filled:
-
-    python -m scalegrad.report.claims reproduction/gpu --claims docs/results/claims.toml
+`python -m scalegrad.report.claims FOLDER` reads the results in a folder, docs/results or one that `scalegrad reproduce
+--out` filled, and writes claims.md beside them.
 """
-
-from scalegrad.report.claims.claim import Claim, Setting, read_claims, read_settings
-from scalegrad.report.claims.page import page
-from scalegrad.report.claims.stored import Results, illustrations, read_results
-from scalegrad.report.claims.verdicts import Verdict, judge, judge_all
-
-__all__ = [
-    "Claim",
-    "Results",
-    "Setting",
-    "Verdict",
-    "illustrations",
-    "judge",
-    "judge_all",
-    "page",
-    "read_claims",
-    "read_results",
-    "read_settings",
-]
