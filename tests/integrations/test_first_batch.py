@@ -227,7 +227,7 @@ def test_the_first_graph_is_freed_with_its_loss():
     try:
         model = hf.attach(tiny.model("llama").train(), ScaleGradLoss(0.2))
         loss = model(**tiny.padded(tiny.examples("llama"))).loss
-        freed = weakref.ref(loss.grad_fn)
+        freed = weakref.ref(loss)
         del loss
         assert freed() is None
     finally:
