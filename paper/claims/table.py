@@ -2,139 +2,97 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
+from paper.claims.figures import Figure, computed
 from paper.printed import PaperTable, read_label
+from scalegrad.results.comparison.curve import LEAST_POINTS, is_curve, swept, where
 from scalegrad.results.comparison.sensitivity import REP_L, mean_rep_l
+from scalegrad.results.comparison.systems import System
 
 PAPER_SEEDS = 3  # behind the deviations that the paper prints
 
 
 class Absent(ValueError):
-    """A figure that a criterion needs is not there."""
+    """A figure that a claim needs is not there."""
 
 
 @dataclass(frozen=True)
-class Figures:
-    """One row: its figures, their deviations over `runs` seeds, and its place on the curve of an objective.
+class Table:
+    """Rows with their figures; `runs` is 0 where seeds play no part."""
 
-    `runs` is 0 where seeds play no part: human text, exact results, figures the paper prints without a deviation.
-    """
+    rows: Sequence[System]
 
-    values: Mapping[str, float]
-    deviations: Mapping[str, float] = field(default_factory=dict)
-    runs: int = 1
-    family: str = ""
-    strength: float | None = None  # None: not a point of a curve, but another decoding, a schedule, people
-    chosen: bool = False  # the strength that a validation set chose
-
-    def __post_init__(self) -> None:
-        for figures in (self.values, self.deviations):  # the mean of the three, as the paper plots it
-            if all(name in figures for name in REP_L):
-                object.__setattr__(
-                    self,
-                    "values" if figures is self.values else "deviations",
-                    {**figures, "rep_l": mean_rep_l(figures)},
-                )
-
-
-@dataclass(frozen=True)
-class FigureTable:
-    """Rows by label. Labels that differ in writing alone (a comma, 1 for 1.0, "greedy" said or not) are the same."""
-
-    rows: Mapping[str, Figures]
-
-    def row(self, label: str) -> Figures:
-        """The row of a label; "SG chosen" is that of the γ which a validation set chose.
-
-        >>> FigureTable({"UL α=1.0, beam=6": Figures({"rep_1": 0.5})}).row("UL α=1 beam=6").values
-        {'rep_1': 0.5}
-        >>> FigureTable({"SG γ=0.5": Figures({"rep_1": 0.4}, family="sg", chosen=True)}).row("SG chosen").values
-        {'rep_1': 0.4}
-        """
-        wanted = plain_label(label)
-        for name, row in self.rows.items():
-            if plain_label(name) == wanted or (row.chosen and wanted == f"{row.family.upper()} chosen"):
-                return row
+    def row(self, label: str) -> System:
+        """The first there is of several labels ("a or b"); "SG chosen" has the γ that a validation set chose."""
+        for wanted in map(plain_label, label.split(" or ")):
+            for row in self.rows:
+                if plain_label(row.label) == wanted or (row.chosen and f"{row.family.upper()} chosen" == wanted):
+                    return row
         raise Absent(f"no row {label}")
 
-    def value(self, label: str, column: str) -> float:
-        """A figure of a row."""
-        return _of(self.row(label).values, label, column)
+    def __call__(self, label: str, column: str) -> Figure:
+        """A figure with its standard error."""
+        row = self.row(label)
+        if (value := _value(row.figures, column)) is None:
+            raise Absent(f"no {column} in row {label}")
+        seeds = 0 if row.kind == "human" else row.runs
+        error = (_value(_deviations(row), column) or 0.0) / math.sqrt(max(seeds, 1))
+        return Figure(f"{column}({row.label})", value, {(row.label, column, seeds): (value + error, value - error)})
 
-    def deviation(self, label: str, column: str) -> float:
-        """A figure's deviation over seeds."""
-        return _of(self.row(label).deviations, label, column, "deviation of ")
+    def deviation(self, label: str, column: str) -> Figure:
+        """A figure's deviation over seeds, which has no error of its own."""
+        if (value := _value(_deviations(self.row(label)), column)) is None:
+            raise Absent(f"no deviation of {column} in row {label}")
+        return Figure(f"deviation of {column}({label})", value)
 
-    def curve(self, family: str) -> list[str]:
-        """Labels of an objective's rows from MLE on, which is γ = 1 and α = 0: the weakest first.
+    def along(self, family: str, column: str, by: str, at: Figure) -> Figure:
+        """A column where `by` is `at`, straight between the points of an objective's curve, of which MLE is the end."""
 
-        >>> table = FigureTable({"MLE": Figures({}, family="mle"), "SG γ=0.2": Figures({}, family="sg", strength=0.2)})
-        >>> table.curve("sg")
-        ['MLE', 'SG γ=0.2']
-        """
-        ends = {"sg": 1.0, "ul": 0.0}
-        if family not in ends:
-            raise ValueError(f"a curve is of sg or ul, not {family!r}")
-        points = [(row.strength, label) for label, row in self.rows.items() if row.family == family]
-        points += [(ends[family], label) for label in self.rows if plain_label(label) == "MLE"]
-        ordered = sorted(((s, label) for s, label in points if s is not None), reverse=family == "sg")
-        return [label for _, label in ordered]
+        def between(x: float, *numbers: float) -> float:
+            curve = list(zip(numbers[::2], numbers[1::2], strict=True))
+            place = where(curve, x, on=0) if is_curve(curve) else None
+            return math.nan if place is None else place
+
+        points = [self(row.label, name) for row in swept(self.rows, "trained", family) for name in (by, column)]
+        result = computed(f"{column}({family.upper()} where {by} is {{}})", between, at, *points)
+        if math.isnan(result.value):
+            here = f"{family.upper()}'s curve (points: {len(points) // 2})"
+            raise Absent(f"no {by} {at.value:.4g} on {here}; a curve takes {LEAST_POINTS} different ones")
+        return result
 
 
-def _of(figures: Mapping[str, float], label: str, column: str, what: str = "") -> float:
-    if figures.get(column) is None:
-        raise Absent(f"no {what}{column} in row {label}")
-    return figures[column]
+def of_paper(table: PaperTable) -> Table:
+    """A table of the paper; where it has one strength of an objective, that is the one it chose."""
+    objectives = {label: read_label(label) for label in table.rows}
+    rows_of = Counter(family for family, _ in objectives.values())
+    rows = []
+    for label, (family, strength) in objectives.items():
+        deviations, chosen = table.deviations.get(label, {}), strength is not None and rows_of[family] == 1
+        runs = PAPER_SEEDS if deviations else 0
+        rows.append(System(label, table.rows[label], "trained", family, strength, deviations, runs=runs, chosen=chosen))
+    return Table(rows)
 
 
 def plain_label(label: str) -> str:
-    """A label's one way of writing.
-
-    >>> plain_label("SG γ=0.50, greedy"), plain_label("UL α=1.0 top_p=0.3")
-    ('SG γ=0.5', 'UL α=1 top_p=0.3')
-    """
+    """A label's one way of writing: without commas, "greedy" and zeros at the end of a number."""
     words = [word for word in re.split(r"[,\s]+", label) if word and word != "greedy"]
     return re.sub(r"\d+(\.\d+)?", lambda number: f"{float(number[0]):g}", " ".join(words))
 
 
-def of_paper(table: PaperTable) -> FigureTable:
-    """A table of the paper; where it has one strength of an objective, that is the one it chose."""
-    rows = {}
-    of_family = Counter(read_label(label)[0] for label in table.rows)
-    for label, figures in table.rows.items():
-        family, strength = read_label(label)
-        chosen = strength is not None and of_family[family] == 1
-        deviations = table.deviations.get(label, {})
-        rows[label] = Figures(figures, deviations, PAPER_SEEDS if deviations else 0, family, strength, chosen)
-    return FigureTable(rows)
+def _value(figures: Mapping[str, float], column: str) -> float | None:
+    """A figure, or the mean that the paper plots as Rep/l."""
+    if column == "rep_l" and all(figures.get(name) is not None for name in REP_L):
+        return mean_rep_l(figures)
+    return figures.get(column)
 
 
-def of_rows(rows: Sequence[Mapping[str, Any]]) -> FigureTable:
-    """Stored rows (`System.as_dict`) without the paper's own; of two with one label the first counts."""
-    kept: dict[str, Figures] = {}
-    for row in rows:
-        if row["kind"] == "paper" or row["label"] in kept:
-            continue
-        trained = row["kind"] == "trained"
-        strength = row.get("strength") if trained else None
-        kept[row["label"]] = Figures(
-            {name: value for name, value in row["figures"].items() if value is not None},
-            _deviations(row),
-            0 if row["kind"] == "human" else row.get("runs", 1),
-            row.get("family", "") if trained else "",
-            strength,
-            row.get("chosen", False),
-        )
-    return FigureTable(kept)
-
-
-def _deviations(row: Mapping[str, Any]) -> dict[str, float]:
+def _deviations(row: System) -> Mapping[str, float]:
     """Over seeds; of one seed over texts, where the row has 95% intervals, which are 3.92 standard errors wide."""
-    if row.get("runs", 1) > 1 or "intervals" not in row:
-        return {name: value for name, value in row.get("deviations", {}).items() if value is not None}
-    return {name: (high - low) / 3.92 for name, (low, high) in row["intervals"].items()}
+    if row.runs > 1 or not row.intervals:
+        return row.deviations
+    return {name: (high - low) / 3.92 for name, (low, high) in row.intervals.items()}

@@ -1,6 +1,8 @@
 """The first training batch: what is refused on it, and the self-check at γ = 1 against the model's own loss."""
 
+import gc
 import types
+import weakref
 
 import peft
 import pytest
@@ -217,6 +219,19 @@ def test_it_leaves_no_trace():
         losses.append((model(**tiny.padded(tiny.examples("gpt2"))).loss.item(), torch.rand(1).item()))
         assert model.calls.item() == 1
     assert losses[0] == losses[1]
+
+
+def test_the_first_graph_is_freed_with_its_loss():
+    """No reference cycle may keep the activations of the first batch alive until the garbage collector runs."""
+    gc.disable()
+    try:
+        model = hf.attach(tiny.model("llama").train(), ScaleGradLoss(0.2))
+        loss = model(**tiny.padded(tiny.examples("llama"))).loss
+        freed = weakref.ref(loss)
+        del loss
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 def test_without_memory_it_is_left_out(monkeypatch):

@@ -105,7 +105,7 @@ def refuse_late_attachment(causal: bool) -> None:
 
 def _calling_trainer() -> Any:
     """The Hugging Face Trainer that is calling, if one is: it leaves no trace in the model or the arguments."""
-    frame: FrameType | None = sys._getframe()
+    frame: FrameType | None = sys._getframe(1)  # this frame's own locals would hold it, and the whole graph, in a cycle
     while frame is not None:
         caller = frame.f_locals.get("self")
         if any(f"{kind.__module__}.{kind.__name__}" == "transformers.trainer.Trainer" for kind in type(caller).__mro__):

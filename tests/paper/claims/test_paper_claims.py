@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from paper.claims import illustrations, judge_all, page, read_claims, read_results, read_settings
+from paper.claims.__main__ import page
+from paper.claims.catalogue import CLAIMS, SETTINGS
+from paper.claims.stored import illustrations, read_results
+from paper.claims.verdicts import judge
 from paper.printed import TABLES
 
 FOLDER = Path(__file__).parents[3] / "docs" / "results"
-CLAIMS = read_claims(FOLDER / "claims.toml")
 
 # What takes people, or a text that is not to be had. Everything else must have been tested.
 NOT_TESTABLE_HERE = {
@@ -32,7 +34,11 @@ def results():
 
 @pytest.fixture(scope="module")
 def verdicts(results):
-    return judge_all(CLAIMS, results)
+    return [judge(claim, results) for claim in CLAIMS]
+
+
+def test_every_claim_has_a_name_of_its_own():
+    assert len({claim.id for claim in CLAIMS}) == len(CLAIMS) == 59
 
 
 def test_every_claim_has_a_verdict_with_a_run_behind_it(verdicts):
@@ -66,13 +72,13 @@ def test_claims_of_every_table_with_results_and_of_the_figures():
 
 
 def test_the_paper_s_tables_can_answer_every_claim_that_names_one(verdicts):
-    assert [v.claim.id for v in verdicts if v.printed is not None and not v.printed.tested] == []
+    assert [v.claim.id for v in verdicts if v.printed is not None and v.printed.why] == []
 
 
 def test_the_numbers_of_the_text_against_the_tables(verdicts):
     """By hand, from the pages of the paper: what its sentences state, what its tables give."""
-    given = {v.claim.id: (v.claim.stated, round(v.printed.size, 4)) for v in verdicts if v.printed and v.printed.size}
-    assert given == {
+    numbers = {v.claim.id: v.printed.stated for v in verdicts if v.printed and v.printed.stated}
+    assert {name: (stated.text, round(stated.size.value, 4)) for name, stated in numbers.items()} == {
         "perplexity-below-unlikelihood": ("11%", 0.1157),
         "rep-16-below-unlikelihood": ("1%", 0.015),
         "rep-32-below-unlikelihood": ("2%", 0.024),
@@ -123,22 +129,21 @@ def test_what_holds_has_several_seeds_behind_it(verdicts):
     exact = {"gradients", "novel-set"}
     for verdict in verdicts:
         if verdict.word in ("holds", "holds, by less", "holds in part") and verdict.run.results.name not in exact:
-            assert min(check.seeds or 3 for check in verdict.run.finding.checks) >= 3, verdict.claim.id
+            assert min(check.seeds or 3 for check in verdict.run.checks) >= 3, verdict.claim.id
 
 
 def test_every_run_behind_a_verdict_says_how_it_differs_from_the_paper(verdicts):
-    settings = read_settings(FOLDER / "claims.toml")
     behind = {verdict.run.results.name for verdict in verdicts if verdict.run}
-    assert behind <= set(settings)
-    same_model = {name for name in behind if settings[name].model.startswith("yes")}
+    assert behind <= set(SETTINGS)
+    same_model = {name for name in behind if SETTINGS[name][0].startswith("yes")}
     assert same_model == set()  # nobody here has trained GPT-2 medium on WikiText-103
-    assert re.match(r"no: .*grammar", settings["captioning"].data)
+    assert re.match(r"no: .*grammar", SETTINGS["captioning"][1])
     text = (FOLDER / "claims.md").read_text()
     assert "| model and data as in the paper? |" in text
 
 
 def test_the_page_is_what_the_command_writes(verdicts):
-    made = page(verdicts, read_settings(FOLDER / "claims.toml"))
+    made = page(verdicts, SETTINGS)
     assert (FOLDER / "claims.md").read_text() == made, "run python -m paper.claims"
 
 
