@@ -6,7 +6,7 @@ import importlib
 import sys
 
 from benchmarks import BENCHMARKS
-from scalegrad._extras import MissingExtra
+from scalegrad.extras import MissingExtra
 
 
 def run(name: str, argv: list[str]) -> None:

@@ -15,7 +15,7 @@ from benchmarks.clock import CpuClock
 from benchmarks.losses import Settings, measure_case
 from benchmarks.options import at_least
 from benchmarks.record import Result, about, finish, lines, print_table, say_progress
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 
 VOCAB = 50_257
 SHAPES = ((1, 300), (4, 512))

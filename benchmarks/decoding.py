@@ -22,7 +22,7 @@ from benchmarks.options import at_least
 from benchmarks.record import Line, figure, lines
 from benchmarks.runner import Measurement, Row, WrongResult, compare
 from benchmarks.step import gpt2_shaped
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 from scalegrad.decoding import generation_arguments, parse
 
 PROMPT = 50

@@ -20,7 +20,7 @@ from benchmarks.record import Line, about, default_path, figure, lines, print_ta
 from benchmarks.requirements import Verdict, print_verdicts, verdicts
 from benchmarks.runner import Row, Skipped, reason
 from benchmarks.step import NAMES, measure_step
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 
 GROUPS = ("logits", "linear", "ul", "packed", "step", "long", "sweep")
 

@@ -16,7 +16,7 @@ from benchmarks.clock import Contender, CpuClock
 from benchmarks.options import at_least
 from benchmarks.record import Result, about, finish, lines, print_table
 from benchmarks.runner import WrongResult, compare
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 from scalegrad.metrics import next_token, repetition_per_text
 
 Ids = NDArray[np.int64]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import read
-from scalegrad._extras import need
+from scalegrad.extras import need
 
 # One colour for each implementation, in every picture; ours are the strong ones.
 COLOURS = {

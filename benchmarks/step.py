@@ -15,7 +15,7 @@ from benchmarks.clock import Clock, Contender
 from benchmarks.exact import Outcome, exact_answers, judge
 from benchmarks.losses import Settings, our_losses
 from benchmarks.runner import Row, Skipped, compare
-from scalegrad._extras import need
+from scalegrad.extras import need
 
 LOSS_TOLERANCE = 0.005  # relative; gradients of the same losses are checked in the cases without a model
 NAMES = ("CE framework", "CE scalegrad", "SG scalegrad")

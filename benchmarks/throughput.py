@@ -25,7 +25,7 @@ from benchmarks.options import at_least
 from benchmarks.record import Line, figure, lines
 from benchmarks.runner import Measurement, Row, compare
 from benchmarks.step import LOSS_TOLERANCE, gpt2_shaped
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 from scalegrad.integrations import hf
 from scalegrad.objectives import Objective
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad._extras import MissingExtra, need
+from scalegrad.extras import MissingExtra, need
 from scalegrad.runs.atomic import plain
 from scalegrad.runs.terminal import bars, quiet_transformers
 

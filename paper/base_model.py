@@ -25,8 +25,8 @@ from torch import Tensor
 
 from paper.prose import as_wikitext, book_prose, wikipedia_prose
 from paper.saved_model import save_whole
-from scalegrad._extras import need
 from scalegrad.data import encode_corpus, gpt2_tokenizer, read_texts, wikitext2, wikitext103
+from scalegrad.extras import need
 from scalegrad.runs import environment, replacing
 
 END = "<|endoftext|>"

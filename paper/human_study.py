@@ -14,7 +14,7 @@ from paper.open_ended import main_jobs, main_runs
 from paper.open_ended_scale import MAIN
 from paper.outcome import Experiment, Outcome, Setup
 from paper.pages import Shown
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.results.comparison import Comparison, System
 from scalegrad.results.comparison.page import readable
 from scalegrad.runs import Run, samples_name

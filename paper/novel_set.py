@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
+from scalegrad.counts import counted
+from scalegrad.extras import need
 from scalegrad.results.figure import BLUE, GREY, INK, VERMILLION, new_figure
 from scalegrad.sets import History, Seen
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 
 WORD_PIECES = 1200
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalegrad import objectives
-from scalegrad._counts import are, counted
+from scalegrad.counts import are, counted
 from scalegrad.data.pairs import Pair
 from scalegrad.metrics import bootstrap, moverscores, paired_bootstrap, permutation_test
 from scalegrad.metrics.significance import mean as mean_of

@@ -23,12 +23,12 @@ LAYERS = (
     ("sets", "gamma"),
 )
 LAYER = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
-ANYWHERE = ("_counts", "_extras", "_hub", "_memory", "_places", "_version")  # small, and importing none of the others
+ANYWHERE = ("counts", "extras", "_hub", "_memory", "_places", "_version")  # small, and importing none of the others
 PUBLIC = ("nn", "functional", "sets", "gamma", "_version")  # what the package's own __init__ may name
 NEIGHBOURS = (("lab", "tasks"),)  # (user, used) of one layer: many runs at once are runs of a task
 LOSSES = ("nn", "functional", "ops")
 WITHOUT_LOSSES = ("metrics", "study")
-TORCH_ALONE = (*PUBLIC, "ops", "_counts", "_extras", "")  # parts that `import scalegrad` loads; "" is its __init__
+TORCH_ALONE = (*PUBLIC, "ops", "counts", "extras", "")  # parts that `import scalegrad` loads; "" is its __init__
 
 
 def imported(path: Path, package: list[str]) -> list[tuple[str, int]]:
@@ -61,6 +61,8 @@ def complaint(part: str, file: str, name: str, parts: set[str]) -> str | None:
             return f"{part} may not import {used}"
         if part in WITHOUT_LOSSES and used in LOSSES:
             return f"{part} may not import losses ({used})"
+    elif top in ("paper", "benchmarks", "tests"):
+        return f"the library may not import {top}"
     elif top == "triton":
         if part != "ops" or not file.startswith("triton_"):
             return "only ops/triton_* may import triton"
@@ -87,6 +89,29 @@ def complaints(source: Path) -> list[str]:
     return found
 
 
+def outsiders(root: Path) -> list[str]:
+    """Imports of private names by paper/ and benchmarks/, which are users of the library."""
+    return [
+        f"{file.relative_to(root).as_posix()}:{line}: {name} is private"
+        for folder in ("paper", "benchmarks")
+        for file in sorted((root / folder).rglob("*.py"))
+        for name, line in imported(file, list(file.relative_to(root).parts[:-1]))
+        if name.startswith("scalegrad.") and any(part.startswith("_") for part in name.split("."))
+    ]
+
+
+def test_the_paper_and_the_benchmarks_use_public_names():
+    root = SOURCE.parents[1]
+    assert outsiders(root) == []
+    assert len(list((root / "paper").rglob("*.py"))) > 20
+
+
+def test_a_private_name_is_found(tmp_path):
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "paper" / "table.py").write_text("import json\nfrom scalegrad.ops.fused import _scaled\n")
+    assert outsiders(tmp_path) == ["paper/table.py:2: scalegrad.ops.fused._scaled is private"]
+
+
 def test_import_graph():
     assert complaints(SOURCE) == []
 
@@ -100,7 +125,7 @@ def test_import_graph_reads_the_real_files():
 
 GOOD = {
     "__init__.py": "from scalegrad import functional\nfrom scalegrad.nn import Loss\n",
-    "_extras.py": "import importlib\n",
+    "extras.py": "import importlib\n",
     "sets/__init__.py": "import torch\n",
     "sets/seen.py": "from scalegrad.sets import x\nfrom . import y\n",
     "gamma.py": "import math, torch.nn\n",
@@ -109,7 +134,7 @@ GOOD = {
     "ops/triton_rows.py": "import triton\nimport triton.language as tl\n",
     "functional/__init__.py": "from scalegrad import ops, sets\n",
     "nn.py": "from scalegrad import functional as SF\nfrom .gamma import a\n",
-    "metrics/__init__.py": "import numpy\nfrom scalegrad._extras import need\nneed('sacrebleu', extra='measure')\n",
+    "metrics/__init__.py": "import numpy\nfrom scalegrad.extras import need\nneed('sacrebleu', extra='measure')\n",
     "data/__init__.py": "",
     "results/__init__.py": "from scalegrad import ScaleGradLoss, metrics, data\n",
     "study/__init__.py": "from scalegrad import results\n",
@@ -138,7 +163,7 @@ BAD = [
     ("metrics/__init__.py", "from scalegrad import ScaleGradLoss", "metrics may not import losses (nn)"),
     ("study/__init__.py", "def f(): import scalegrad.ops.dispatch", "study may not import losses (ops)"),
     ("results/__init__.py", "from scalegrad import cli", "results may not import cli"),
-    ("_extras.py", "from scalegrad import sets", "_extras may not import sets"),
+    ("extras.py", "from scalegrad import sets", "extras may not import sets"),
     ("__init__.py", "from scalegrad import metrics", "the package may not import metrics"),
     ("__init__.py", "import numpy", "the package may import torch alone, not numpy"),
     (
@@ -146,9 +171,10 @@ BAD = [
         "def f():\n    import rich.table",
         "functional may import torch alone, not rich",
     ),
-    ("nn.py", "from scalegrad._extras import need\nneed('rich', extra='cli')", "nn may import torch alone, not rich"),
+    ("nn.py", "from scalegrad.extras import need\nneed('rich', extra='cli')", "nn may import torch alone, not rich"),
     ("ops/dispatch.py", "def f(): import triton", "only ops/triton_* may import triton"),
     ("results/__init__.py", "from triton import jit", "only ops/triton_* may import triton"),
+    ("results/__init__.py", "from paper import printed", "the library may not import paper"),
     ("helpers/__init__.py", "", "helpers has no place in the import graph"),
     ("utils.py", "", "utils has no place in the import graph"),
 ]

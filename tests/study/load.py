@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.options import at_least
-from scalegrad._counts import counted
 from scalegrad._version import __version__
+from scalegrad.counts import counted
 from scalegrad.runs import write_json
 from tests.study.postgres import temporary_postgres
 from tests.study.raters import Audit, Load, audit, make_folder, run_killed, run_load, server

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from scalegrad._extras import MissingExtra, need
 from scalegrad._version import __version__
+from scalegrad.extras import MissingExtra, need
 
-# Verbs in the order `scalegrad --help` lists them. The module of each has an `app` (a group) or a `command`; a verb that
-# is built on a task or on the study is missing when that folder is.
+# Verbs in the order `scalegrad --help` lists them. The module of each has an `app` (a group) or a `command`.
+# A verb that is built on a task or on the study is missing when that folder is.
 OPEN_ENDED = "scalegrad.tasks.open_ended"
 VERBS: dict[str, tuple[str, ...]] = {  # the folder that a verb is built on, if it can be deleted, and its module
     "demo": (OPEN_ENDED, "scalegrad.cli.demo"),

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.runs.terminal import bars, quiet_transformers
 
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the runs and report.html go.")]

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad._extras import MissingExtra
+from scalegrad.extras import MissingExtra
 from scalegrad.runs.terminal import quiet_transformers, status
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 
 if TYPE_CHECKING:
     from scalegrad.results.measure.files import Progress as Told

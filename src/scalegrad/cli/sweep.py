@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.runs.terminal import bars, quiet_transformers
 from scalegrad.tasks.open_ended.training_options import (
     MODEL_HELP,

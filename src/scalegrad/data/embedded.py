@@ -12,8 +12,8 @@ import lzma
 from importlib.resources import files
 from typing import Any
 
-from scalegrad._extras import need
 from scalegrad.data.pairs import Pair
+from scalegrad.extras import need
 
 # SHA-256 of the uncompressed bytes; those of GPT-2's two files are the ones tiktoken also holds them to.
 _SHA256 = {

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scalegrad._counts import are, counted
-from scalegrad._extras import need
+from scalegrad.counts import are, counted
 from scalegrad.data.readers import opened
 from scalegrad.data.sentences import sentences
+from scalegrad.extras import need
 
 SOURCE_FIELDS = ("article", "source", "document", "src", "text")
 SUMMARY_FIELDS = ("highlights", "summary", "abstract", "tgt")  # one summary: a text, or a list of its sentences

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 
 FORMATS = ("txt", "jsonl", "csv")
 SEPARATORS = ("line", "blank", "file")

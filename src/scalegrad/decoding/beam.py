@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalegrad._extras import need
 from scalegrad.decoding.processors import gnmt_norm
+from scalegrad.extras import need
 
 # Which of these hypotheses, each given as its new ids, must be dropped?
 Blocked = Callable[[list[list[int]]], list[bool]]

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 
 
 def roomy_cache(model: Any, tokens: int) -> Any:

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
+from scalegrad.counts import counted
 from scalegrad.decoding.beam import BeamSearch
 from scalegrad.decoding.cache import roomy_cache
 from scalegrad.decoding.history import History
@@ -17,6 +16,7 @@ from scalegrad.decoding.processors import Processor
 from scalegrad.decoding.sampling import RowNoise
 from scalegrad.decoding.strategies import Beam, Strategy, parse
 from scalegrad.decoding.words import WordBlock
+from scalegrad.extras import need
 from scalegrad.models.pretrained import end_ids
 
 Prompts = Mapping[str, Tensor] | Sequence[Sequence[int]]

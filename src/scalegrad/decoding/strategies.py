@@ -6,7 +6,6 @@ import math
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar, get_type_hints
 
-from scalegrad._extras import need
 from scalegrad.decoding.history import SEEN, History, Seen
 from scalegrad.decoding.processors import (
     EndProcessor,
@@ -15,6 +14,7 @@ from scalegrad.decoding.processors import (
     Processor,
     RepetitionPenaltyProcessor,
 )
+from scalegrad.extras import need
 
 
 @dataclass(frozen=True)

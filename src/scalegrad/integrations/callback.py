@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.integrations import hf
 from scalegrad.objectives import TokenLoss
 

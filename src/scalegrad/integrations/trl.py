@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.integrations import hf
 from scalegrad.integrations.callback import StepCallback
 from scalegrad.integrations.card import write_card

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from scalegrad import functional as SF
-from scalegrad._extras import need
 from scalegrad._hub import hub_host, hub_problem
 from scalegrad._memory import free_memory
 from scalegrad._version import __version__
+from scalegrad.extras import need
 from scalegrad.ops.dispatch import why_not_triton
 from scalegrad.runs import hardware
 

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 import torch
 
-from scalegrad._extras import need
 from scalegrad.decoding import load
+from scalegrad.extras import need
 from scalegrad.models.memory import share_gpu
 from scalegrad.runs import Run, only_here
 from scalegrad.tasks.open_ended.corpora import Corpus, find_corpus

@@ -2,7 +2,7 @@
 
 # ruff: noqa: E402
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 
 need("numpy", extra="measure")  # said once, before any module of the package wants it
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.metrics.references import References, paired_references
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.metrics.references import References, paired_references
 
 Floats = NDArray[np.float64]

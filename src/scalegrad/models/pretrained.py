@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
 from scalegrad._hub import hub_problem
+from scalegrad.counts import counted
+from scalegrad.extras import need
 from scalegrad.models import base
 from scalegrad.models.gguf_header import read_header
 from scalegrad.models.start import start_ids

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.runs import replacing
 
 if TYPE_CHECKING:

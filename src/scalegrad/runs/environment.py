@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from scalegrad._counts import counted
 from scalegrad._version import __version__
+from scalegrad.counts import counted
 
 PACKAGES = ("transformers", "tokenizers", "accelerate", "safetensors", "datasets", "peft", "triton", "numpy")
 

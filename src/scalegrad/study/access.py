@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 
 # A cookie outlives a long study; after that the personal link gives a new one.
 COOKIE_SECONDS = 90 * 24 * 3600

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
+from scalegrad.counts import counted
+from scalegrad.extras import need
 
 app = typer.Typer(
     help="The paper's human study on your own models: draw one, serve its page, analyse the answers.\n\n"

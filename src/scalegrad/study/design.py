@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 
 Choice = Literal["first", "second", "tie"]
 QUESTION = "Which text continues the beginning better, by relevance, grammar, fluency and readability?"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain, pairwise
 
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 from scalegrad.study.checks import made_checks
 from scalegrad.study.completions import Completions
 from scalegrad.study.design import QUESTION, TITLE, Item, Shown, Study

@@ -10,9 +10,9 @@ from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
 from scalegrad._version import __version__
+from scalegrad.counts import counted
+from scalegrad.extras import need
 from scalegrad.runs import write_text
 from scalegrad.study.analysis import Analysis, PairFigures
 from scalegrad.study.votes import Vote, votes_csv

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.runs.atomic import sync, write_json
 
 MANIFEST = "manifest.json"

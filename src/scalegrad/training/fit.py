@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from scalegrad import objectives
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.integrations import hf
 from scalegrad.models.memory import out_of_memory
 from scalegrad.objectives import Objective

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 
 
 def training_progress(told: Callable[[str, int, int], None], what: str) -> Any:

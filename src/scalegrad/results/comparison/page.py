@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalegrad._extras import need
 from scalegrad._version import __version__
+from scalegrad.extras import need
 from scalegrad.metrics import clean_up_spaces, repetition
 from scalegrad.results.comparison.colours import Look, looks
 from scalegrad.results.comparison.columns import (

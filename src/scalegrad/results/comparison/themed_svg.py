@@ -6,7 +6,7 @@ import io
 import re
 from typing import TYPE_CHECKING
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.results.comparison.colours import PALETTE
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.results.comparison.colours import PALETTE, looks
 from scalegrad.results.comparison.columns import column
 from scalegrad.results.comparison.curve import is_curve, point, swept

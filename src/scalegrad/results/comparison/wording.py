@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 from scalegrad.results.comparison.columns import column, main_columns, written
 from scalegrad.results.comparison.systems import Comparison, System
 

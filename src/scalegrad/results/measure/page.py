@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.results.measure.side_by_side import FIGURES, PAIRED, MeasureReport
 from scalegrad.results.measure.wording import MEANINGS, TITLES, describe, number, p_value, printable, sentences, signed
 from scalegrad.runs import write_text

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalegrad._counts import are, counted
+from scalegrad.counts import are, counted
 from scalegrad.metrics import repetition
 from scalegrad.metrics.significance import bootstrap, paired_bootstrap, permutation_test
 from scalegrad.results.measure.grouped_values import GroupedValues

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 from scalegrad.results.measure.measurement import Quote
 from scalegrad.results.measure.side_by_side import MeasureReport
 

@@ -10,8 +10,8 @@ import jinja2
 from fastapi import Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from scalegrad._counts import are, counted
 from scalegrad._version import __version__
+from scalegrad.counts import are, counted
 from scalegrad.study.access import COOKIE_SECONDS, ORGANISER, Secrets
 from scalegrad.study.answers import Answers
 from scalegrad.study.design import Study

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
+from scalegrad.counts import counted
+from scalegrad.extras import need
 from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.tasks.captioning.scenes import Scene, make_scene
 from scalegrad.tasks.captioning.scenes.drawing import SIDE
 from scalegrad.tasks.captioning.scenes.world import COLOURS, GROUNDS, KINDS, SIZES, SKIES

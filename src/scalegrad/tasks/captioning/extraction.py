@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.models.pretrained import find_device
 from scalegrad.runs import replacing
 from scalegrad.tasks.captioning.detector import load_detector

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 
 SUFFIXES = {".npz": "npz", ".safetensors": "safetensors", ".h5": "hdf5", ".hdf5": "hdf5"}
 OF_REGIONS = ("features", "feat", "att_feat", "arr_0")  # names under which one image's npz keeps them, best first

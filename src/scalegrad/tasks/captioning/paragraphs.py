@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 from scalegrad.tasks.captioning.problems import Problems
 
 # The published splits of the paragraph corpus (Krause et al. 2017): so many images each.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.models.pretrained import find_device
 
 

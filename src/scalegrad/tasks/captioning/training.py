@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.objectives import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.captioning.dataset import Paragraphs, by_length, collate

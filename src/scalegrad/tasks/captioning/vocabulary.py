@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
+from scalegrad.counts import counted
+from scalegrad.extras import need
 
 PAD, START, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 SPECIAL = (PAD, START, END, UNKNOWN)  # ids 0 to 3

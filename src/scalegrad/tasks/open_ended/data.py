@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
+from scalegrad.counts import counted
 from scalegrad.data import encode_corpus, read_texts, wikitext2, wikitext103
 from scalegrad.decoding import start_ids
+from scalegrad.extras import need
 
 Ids: TypeAlias = NDArray[np.int32]
 Whole: TypeAlias = NDArray[np.int64]

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from scalegrad import objectives
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.runs.terminal import Device, Dtype, Start, Trust, bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:

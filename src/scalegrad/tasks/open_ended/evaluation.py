@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalegrad import objectives
-from scalegrad._counts import counted
+from scalegrad.counts import counted
 from scalegrad.data import (
     completion_blocks,
     encode_corpus,

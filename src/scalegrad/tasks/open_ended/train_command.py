@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalegrad import objectives
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.runs.terminal import bars, quiet_transformers
 from scalegrad.tasks.open_ended.training_options import (
     Accumulation,

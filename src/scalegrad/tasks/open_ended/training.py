@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
+from scalegrad.counts import counted
 from scalegrad.data import gpt2_tokenizer
 from scalegrad.decoding import load, load_tokenizer
 from scalegrad.decoding.completion import weights_checksum
+from scalegrad.extras import need
 from scalegrad.models import base
 from scalegrad.models.pretrained import check_vocabulary, load_config
 from scalegrad.models.start import start_text

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
+from scalegrad.counts import counted
+from scalegrad.extras import need
 from scalegrad.runs.terminal import Device, Dtype, Told, bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:

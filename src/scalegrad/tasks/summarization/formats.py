@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from scalegrad._counts import are, counted
+from scalegrad.counts import are, counted
 from scalegrad.data.pairs import Pair
 
 IGNORED = -100

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.tasks.captioning.captioner.recurrence import LstmStates, Regions, Weights, steps
 
 need("transformers", extra="caption")  # said once, before the classes below want it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 from scalegrad.tasks.captioning.scenes.world import COLOURS, GROUNDS, HORIZON, SIZES, SKIES, Thing, World
 
 if TYPE_CHECKING:

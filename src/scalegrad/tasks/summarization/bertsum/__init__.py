@@ -5,7 +5,7 @@ Importing this package makes the Auto classes of transformers know a saved BertS
 
 # ruff: noqa: E402
 
-from scalegrad._extras import need
+from scalegrad.extras import need
 
 need("transformers", extra="hf")  # said once, before the modules of this package derive their classes from it
 

