@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scalegrad.metrics import bleu, chrf, rouge, rouge_per_text
+from scalegrad.metrics import bleu, rouge, rouge_per_text
 
 SCITLDR = json.loads((Path(__file__).parent / "data" / "scitldr-12.json").read_text(encoding="utf-8"))
 PREDICTIONS = [item["prediction"] for item in SCITLDR["items"]]
@@ -32,10 +32,9 @@ def test_stems_are_compared_or_not() -> None:
     assert rouge(["horses running"], ["horse runs"], stem=False)["rouge_1"] == 0
 
 
-def test_bleu_and_chrf_of_real_summaries() -> None:
+def test_bleu_of_real_summaries() -> None:
     first = [references[0] for references in REFERENCES]
     assert bleu(PREDICTIONS, first) == pytest.approx(EXPECTED["bleu"], abs=1e-6)
-    assert chrf(PREDICTIONS, first) == pytest.approx(EXPECTED["chrf"], abs=1e-6)
 
 
 def test_several_references_each_count() -> None:
@@ -45,10 +44,9 @@ def test_several_references_each_count() -> None:
     assert bleu(predictions, [references[0], [references[1]]]) == bleu(predictions, references)
     assert bleu(predictions, references) > bleu(predictions, [references[0][0], references[1]]) > 50
     assert rouge_per_text(["a b"], [["x y", "a b"]])["rouge_1"].tolist() == [1.0]
-    assert chrf(["abcdefgh"], [["zzzz", "abcdefgh"]]) == 100
 
 
-@pytest.mark.parametrize("score", [rouge, bleu, chrf])
+@pytest.mark.parametrize("score", [rouge, bleu])
 @pytest.mark.parametrize(
     ("predictions", "references", "message"),
     [

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalegrad.metrics import hits_at_k, human_next_token, next_token, repetition, target_rank
+from scalegrad.metrics import human_next_token, next_token, repetition
 from scalegrad.metrics import predictions as module
 
 chunk = st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0, 1, 2, 3, 4, 5, -100])), max_size=25)
@@ -89,29 +89,6 @@ def test_human_row_is_gold_as_prediction(gold: list[int], windows: list[int]) ->
     assert figures == pytest.approx({name: expected[name] for name in figures})
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([7, 1 << 24]))
-def test_target_rank_against_sorting(seed: int, most: int) -> None:
-    generator = np.random.default_rng(seed)
-    logits = generator.integers(0, 4, (2, 3, 7)).astype(np.float32)  # many ties
-    targets = generator.integers(0, 7, (2, 3))
-    targets[0, 1] = -100
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_MOST_IDS", most)
-        ranks = target_rank(torch.as_tensor(logits), targets)
-    order = np.argsort(-logits, axis=-1, kind="stable")
-    for place in np.ndindex(2, 3):
-        expected = 0 if targets[place] == -100 else 1 + order[place].tolist().index(targets[place])
-        assert ranks[place] == expected
-
-
-def test_hits_at_1_is_accuracy() -> None:
-    logits = torch.randn(40, 11, generator=torch.Generator().manual_seed(0))
-    targets = torch.where(torch.arange(40) % 3 == 0, logits.argmax(1), torch.arange(40) % 11)
-    accuracy = next_token(logits.argmax(1), targets)["accuracy"]
-    ranks = target_rank(logits, targets)
-    assert hits_at_k(ranks, ks=(1, 11)) == {"hits_1": pytest.approx(accuracy), "hits_11": 1.0}
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -125,9 +102,6 @@ def test_hits_at_1_is_accuracy() -> None:
         (lambda: next_token([[1]], [[-7]]), "targets must be ids from 0 to 16777215, not -7"),
         (lambda: next_token(np.zeros((1, 1, 1), int), [[1]]), r"not of shape \[1, 1, 1\]"),
         (lambda: next_token([], []), "at least one id other than ignore_index"),
-        (lambda: target_rank(np.zeros((2, 3)), [1]), r"not \[2, 3\] for \[1\]"),
-        (lambda: target_rank(np.zeros((1, 3)), [3]), "targets must be ids from 0 to 2 or -100, not 3"),
-        (lambda: hits_at_k([0]), "ranks must hold at least one rank"),
     ],
 )
 def test_bad_arguments_are_named(call: Any, message: str) -> None:

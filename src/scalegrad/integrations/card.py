@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from scalegrad.runs import write_text
+
 _BEGIN, _END = "<!-- scalegrad -->", "<!-- /scalegrad -->"
 _FRONT = "---\nlibrary_name: transformers\ntags:\n- scalegrad\n---\n\n"
 _NAMES = {"mle": "maximum likelihood", "ul": "token-level unlikelihood", "sg": "ScaleGrad"}
@@ -41,9 +43,7 @@ def write_card(folder: Path, record: Mapping[str, Any]) -> None:
     path = folder / "README.md"
     text = path.read_text(encoding="utf-8") if path.exists() else _FRONT
     text = re.sub(f"{_BEGIN}.*?{_END}\n?", "", text, flags=re.DOTALL).rstrip("\n")
-    new = folder / ".README.md.tmp"
-    new.write_text(f"{text}\n\n{section(record)}\n", encoding="utf-8")
-    new.replace(path)
+    write_text(path, f"{text}\n\n{section(record)}\n")
 
 
 class Saver:

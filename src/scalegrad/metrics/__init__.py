@@ -11,12 +11,12 @@ from scalegrad.metrics.captions import caption_words, cider, cider_d, cider_d_pe
 from scalegrad.metrics.likelihood import bits_per_byte, calibrated_perplexity, perplexity
 from scalegrad.metrics.loops import Loop, longest_loop, longest_loops
 from scalegrad.metrics.mover import MoverScore, moverscore, moverscores
-from scalegrad.metrics.overlap import bleu, chrf, rouge, rouge_per_text
-from scalegrad.metrics.predictions import hits_at_k, human_next_token, next_token, target_rank
+from scalegrad.metrics.overlap import bleu, rouge, rouge_per_text
+from scalegrad.metrics.predictions import human_next_token, next_token
 from scalegrad.metrics.seeds import Spread, over_seeds
 from scalegrad.metrics.significance import Interval, PermutationTest, bootstrap, paired_bootstrap, permutation_test
 from scalegrad.metrics.texts import RepetitionCounter, clean_up_spaces, repetition, repetition_per_text
-from scalegrad.metrics.variety import compression_ratio, distinct_n, diversity, self_bleu, zipf_coefficient
+from scalegrad.metrics.variety import compression_ratio, diversity
 from scalegrad.metrics.word_tokens import words
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "bootstrap",
     "calibrated_perplexity",
     "caption_words",
-    "chrf",
     "cider",
     "cider_d",
     "cider_d_per_text",
@@ -39,10 +38,8 @@ __all__ = [
     "clean_up_spaces",
     "cohen_kappa",
     "compression_ratio",
-    "distinct_n",
     "diversity",
     "gwet_ac1",
-    "hits_at_k",
     "human_next_token",
     "krippendorff_alpha",
     "longest_loop",
@@ -59,9 +56,6 @@ __all__ = [
     "repetition_per_text",
     "rouge",
     "rouge_per_text",
-    "self_bleu",
-    "target_rank",
     "win_rate",
     "words",
-    "zipf_coefficient",
 ]

@@ -1,4 +1,4 @@
-"""ROUGE, BLEU and chrF: overlap with references, through rouge-score and sacrebleu."""
+"""ROUGE and BLEU: overlap with references, through rouge-score and sacrebleu."""
 
 from __future__ import annotations
 
@@ -51,16 +51,6 @@ def bleu(predictions: Sequence[str], references: References) -> float:
     """
     streams = _streams(paired_references(predictions, references))
     return float(need("sacrebleu", extra="measure").metrics.BLEU().corpus_score(list(predictions), streams).score)
-
-
-def chrf(predictions: Sequence[str], references: References) -> float:
-    """Corpus chrF2 (character n-grams up to 6, recall weighing double) from 0 to 100, by sacrebleu.
-
-    >>> chrf(["the same"], ["the same"])
-    100.0
-    """
-    streams = _streams(paired_references(predictions, references))
-    return float(need("sacrebleu", extra="measure").metrics.CHRF().corpus_score(list(predictions), streams).score)
 
 
 def _streams(groups: list[list[str]]) -> list[list[str | None]]:

@@ -1,4 +1,4 @@
-"""Next-token predictions: Rep/l, wrong-Rep/l, uniq, accuracy and ranks, from ids and logits."""
+"""Next-token predictions: Rep/l, wrong-Rep/l, uniq and accuracy, from ids."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 Ids = NDArray[np.integer[Any]]
 
@@ -64,49 +64,6 @@ def human_next_token(
     """
     figures = next_token(targets, targets, windows, ignore_index)
     return {name: value for name, value in figures.items() if name.startswith(("rep_", "uniq"))}
-
-
-def target_rank(logits: ArrayLike | torch.Tensor, targets: ArrayLike | torch.Tensor, ignore_index: int = -100) -> Ids:
-    """The rank of each target among the logits [..., V], 1 for the highest; 0 where the target is ignored.
-
-    Of equal logits the lower id comes first, so that rank 1 is the argmax. Done in blocks, where the logits lie.
-
-    >>> target_rank([[0.1, 0.7, 0.2], [0.5, 0.3, 0.5]], [2, 2]).tolist()
-    [2, 2]
-    """
-    scores, gold = torch.as_tensor(logits).detach(), torch.as_tensor(targets)
-    if scores.ndim == 0 or scores.shape[:-1] != gold.shape:
-        raise ValueError(f"logits must be [..., V] for targets [...], not {[*scores.shape]} for {[*gold.shape]}")
-    size = scores.shape[-1]
-    labels = gold.to(scores.device).reshape(-1)
-    wrong = labels[(labels != ignore_index) & ((labels < 0) | (labels >= size))]
-    if len(wrong):
-        raise ValueError(f"targets must be ids from 0 to {size - 1} or {ignore_index}, not {int(wrong[0])}")
-    ids = torch.arange(size, device=scores.device)
-    rows = max(1, _MOST_IDS // size)
-    ranks = [labels[:0]]
-    flat = scores.reshape(-1, size)
-    for start in range(0, len(labels), rows):
-        block, label = flat[start : start + rows], labels[start : start + rows]
-        index = label.clamp(min=0).unsqueeze(1)
-        own = block.gather(1, index)
-        ahead = (block > own) | ((block == own) & (ids < index))
-        ranks.append((1 + ahead.sum(dim=1)) * (label != ignore_index))
-    result: Ids = torch.cat(ranks).reshape(gold.shape).cpu().numpy()
-    return result
-
-
-def hits_at_k(ranks: ArrayLike, ks: Sequence[int] = (1, 5, 10)) -> dict[str, float]:
-    """The share of targets that rank among the first k (see `target_rank`); rank 0 is not counted.
-
-    >>> hits_at_k([1, 3, 0, 7, 2], ks=(1, 5))
-    {'hits_1': 0.25, 'hits_5': 0.75}
-    """
-    kept = np.asarray(ranks).ravel()
-    kept = kept[kept > 0]
-    if not len(kept):
-        raise ValueError("ranks must hold at least one rank of 1 or more")
-    return {f"hits_{k}": float((kept <= k).mean()) for k in ks}
 
 
 def _hits(guess: Ids, gold: Ids, past: int, windows: Sequence[int], ignore_index: int) -> NDArray[np.int64]:

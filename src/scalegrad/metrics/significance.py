@@ -53,7 +53,7 @@ def bootstrap(
 
     `items` are numbers [texts], for which the default statistic is the mean, or anything else in a list or array that
     `statistic` takes whole: texts, (prediction, reference) pairs, … A figure that counts distinct things over the set
-    (uniq-w, distinct-n, self-BLEU) has no honest interval of this kind, for drawing with replacement says texts twice.
+    (uniq-w) has no honest interval of this kind, for drawing with replacement says texts twice.
 
     >>> interval = bootstrap([0.0, 1.0, 0.0, 1.0] * 25)  # mean ½, standard error ½/√100
     >>> interval.estimate, round(interval.low, 1), round(interval.high, 1)
