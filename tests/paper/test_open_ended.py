@@ -77,11 +77,11 @@ def test_the_papers_scale_field_by_field(tmp_path):
     assert scale.seeds == told["all"]["seeds"]
     assert settings.batch_size * settings.accumulation * config.length == told["MLE"]["batch"]
     assert scale.new_tokens == told["completion"]["new_tokens"]
-    objectives = [objectives.parse(name) for name in (*MAIN, *GRID)]
+    tried = [objectives.parse(name) for name in (*MAIN, *GRID)]
     for name in ("MLE", "UL", "SG"):
         assert settings.learning_rate == told[name]["learning_rate"]
-    assert sorted(o.strength for o in objectives if o.name == "ul") == list(told["UL"]["alpha"])
-    assert sorted(o.strength for o in objectives if o.name == "sg") == list(told["SG"]["gamma"])
+    assert sorted(o.strength for o in tried if o.name == "ul") == list(told["UL"]["alpha"])
+    assert sorted(o.strength for o in tried if o.name == "sg") == list(told["SG"]["gamma"])
     assert (scale.chunks, scale.prefixes) == (None, None)
 
 
