@@ -1,10 +1,9 @@
-"""A directed task's rows beside the paper's: as systems, as sentences about their order, as a picture."""
+"""A directed task's rows beside the paper's: as systems, and as a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from paper.printed import TABLES, PaperTable, read_label
@@ -86,55 +85,6 @@ def paper_systems(*tables: str, where: str = IN_PAPER) -> list[System]:
         System(f"{label}{where}", figures, "paper", "human" if label == "Human" else read_label(label)[0])
         for label, figures in rows.items()
     ]
-
-
-def order_sentence(
-    comparison: Comparison, name: str, rows: Mapping[str, str], said: str = "", paper: Mapping[str, str] | None = None
-) -> str:
-    """How rows (label → short name) rank here and in the paper; "" where fewer than two are in both.
-
-    `paper`: the same of the paper's rows, where they have other labels.
-
-    >>> here = [System("MLE", {"cider": 9.0}), System("SG γ=0.5", {"cider": 12.0})]
-    >>> table = Comparison([*here, *paper_systems("captioning")])
-    >>> order_sentence(table, "cider", {"MLE": "MLE", "SG γ=0.5": "SG"}, "without blocking")
-    'CIDEr, without blocking: SG 12.00, MLE 9.00 here; SG 19.42, MLE 10.51 in the paper: the same order.'
-    """
-    theirs = {label + IN_PAPER: short for label, short in (paper or rows).items()}
-    sides = [
-        {
-            wanted[system.label]: system
-            for system in comparison.of_kind(*kinds)
-            if system.label in wanted and name in system.figures
-        }
-        for wanted, kinds in ((rows, ("trained", "decoded")), (theirs, ("paper",)))
-    ]
-    ranked = [_ranked({short: side[short] for short in side if all(short in s for s in sides)}, name) for side in sides]
-    if len(ranked[0]) < 2:
-        return ""
-    figures = [{short: written(name, system.figures[name]) for short, system in side.items()} for side in ranked]
-    told = [", ".join(f"{short} {value}" for short, value in side.items()) for side in figures]
-    tied = any(len(set(side.values())) < len(side) for side in figures)
-    verdict = "some are equal" if tied else "the same order" if list(ranked[0]) == list(ranked[1]) else "another order"
-    title = column(name).title + (f", {said}" if said else "")
-    return f"{title}: {told[0]} here; {told[1]} in the paper: {verdict}{_close(list(ranked[0].values()), name)}."
-
-
-def _ranked(systems: Mapping[str, System], name: str) -> dict[str, System]:
-    """From the best figure to the worst."""
-    down = column(name).better == "high"
-    return dict(sorted(systems.items(), key=lambda item: item[1].figures[name], reverse=down))
-
-
-def _close(ranked: Sequence[System], name: str) -> str:
-    """Of neighbours in rank, those that are no further apart than the larger of their deviations over seeds."""
-    pairs = [
-        f"{first.label} and {second.label}"
-        for first, second in pairwise(ranked)
-        if abs(first.figures[name] - second.figures[name])
-        <= max(first.deviations.get(name, -1.0), second.deviations.get(name, -1.0))
-    ]
-    return f" (here within the deviation over seeds: {', '.join(pairs)})" if pairs else ""
 
 
 def beside_paper(comparison: Comparison, name: str, plot: str, title: str, caption: str = "") -> Plot | None:

@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 
-from paper.beside_paper import beside_paper, order_sentence, paper_systems
+from paper.beside_paper import beside_paper, paper_systems
 from paper.outcome import NotGiven, Outcome, Setup, Shown
 from paper.printed import SETTINGS
 from scalegrad.objectives import Objective
 from scalegrad.results.comparison import Comparison, Plot
-from scalegrad.results.comparison.columns import column, written
 from scalegrad.results.comparison.plots import repetition_bars
 from scalegrad.runs import Run
 from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, Splits, file_splits, scene_splits
@@ -38,8 +37,6 @@ SMOKE_SIZES = {"train": 48, "valid": 4, "test": 6}
 SMOKE = replace(SCENES, hidden_size=48, attention_size=24, more_than=0, epochs=6, batch_size=8, evaluations=1)
 SMOKE_BETAS = (0.0, 1.0)
 _RECORDS = ("config", "environment", "done", "captions")  # of a run that is scored
-_OBJECTIVES = {"MLE": "MLE", "UL α=0.5": "UL", "SG γ=0.5": "SG"}
-_BLOCKED = {f"{label} {BLOCKED}": f"{short} {BLOCKED}" for label, short in _OBJECTIVES.items()}
 
 
 def captioning(setup: Setup) -> Outcome:
@@ -48,27 +45,16 @@ def captioning(setup: Setup) -> Outcome:
     written_by_people, pictures = _to_look_at(setup, runs)
     table = _compared(runs, setup, written_by_people, pictures)
     table = _only(table, ("cider", "bleu", "validation_ppl"))
-    said = [
-        order_sentence(table, "cider", _OBJECTIVES, "without blocking"),
-        order_sentence(table, "cider", _BLOCKED, "with blocking"),
-        _gap_sentence(table, "cider", "MLE", "SG γ=0.5"),
-        _twin_sentence(table),
-        _perplexity_sentence(table),
-    ]
     drawn = [beside_paper(table, "cider", "captioning", "CIDEr of image paragraphs")]
-    return _outcome(setup, runs, Shown(f"Image paragraphs, {_counts(runs)}", table), drawn, said)
+    return _outcome(setup, runs, Shown(f"Image paragraphs, {_counts(runs)}", table), drawn)
 
 
 def captioning_degeneration(setup: Setup) -> Outcome:
     """Table 9: how much of a paragraph it has said before, without and with blocking, beside people."""
     runs = caption_runs(setup)
     table = _without_texts(_only(_compared(runs, setup), ("rep_1", "rep_2", "rep_3", "words")))
-    said = [
-        order_sentence(table, "rep_1", _OBJECTIVES | _BLOCKED),
-        *(_gap_sentence(table, name, "MLE", "SG γ=0.5") for name in ("rep_1", "rep_2", "rep_3")),
-    ]
     drawn = [beside_paper(table, "rep_2", "captioning-rep-2", "Repeated pairs of words"), repetition_bars(table)]
-    return _outcome(setup, runs, Shown(f"Repetition in image paragraphs, {_counts(runs)}", table), drawn, said)
+    return _outcome(setup, runs, Shown(f"Repetition in image paragraphs, {_counts(runs)}", table), drawn)
 
 
 def captioning_decoding(setup: Setup) -> Outcome:
@@ -78,10 +64,8 @@ def captioning_decoding(setup: Setup) -> Outcome:
     assert table is not None  # the MLE model is always sampled from
     table = replace(table, systems=[*table.systems, *paper_systems("captioning decoding")])
     table = _without_texts(_only(table, ("cider", "bleu", "rep_1")))
-    rows = {system.label: system.label.removeprefix("MLE ") for system in table.of_kind("trained", "decoded")}
     drawn = [beside_paper(table, "cider", "captioning-decoding", "Decoding the MLE captioner")]
-    said = [order_sentence(table, "cider", rows)]
-    return _outcome(setup, runs, Shown(f"The MLE captioner decoded, {_counts(runs)}", table), drawn, said)
+    return _outcome(setup, runs, Shown(f"The MLE captioner decoded, {_counts(runs)}", table), drawn)
 
 
 def _compared(runs: Sequence[CaptionRun], setup: Setup, *shown: Mapping[str, str]) -> Comparison:
@@ -187,40 +171,6 @@ def _without_texts(comparison: Comparison) -> Comparison:
     return replace(comparison, systems=[replace(system, samples=()) for system in comparison.systems])
 
 
-def _gap_sentence(table: Comparison, name: str, base: str, other: str) -> str:
-    """How far two rows are apart, in words: more than the deviation over seeds, or not."""
-    rows = {system.label: system for system in table.systems}
-    if any(label not in rows or name not in rows[label].figures for label in (base, other)):
-        return ""
-    gap = rows[other].figures[name] - rows[base].figures[name]
-    text = f"{other} is {written(name, abs(gap))} {'above' if gap > 0 else 'below'} {base} in {column(name).title}"
-    spread = max((rows[label].deviations.get(name, 0.0) for label in (base, other)), default=0.0)
-    if not spread:
-        return f"{text} (one seed)."
-    return (
-        f"{text}, {'more' if abs(gap) > spread else 'no more'} than the deviation over seeds ({written(name, spread)})."
-    )
-
-
-def _twin_sentence(table: Comparison) -> str:
-    """What the paper does not try: the MLE model under the penalty that is ScaleGrad's twin."""
-    rows = {system.label: system.figures for system in table.systems}
-    twin, trained = rows.get("MLE, decoded with γ=0.5"), rows.get("SG γ=0.5")
-    if twin is None or trained is None:
-        return ""
-    return (
-        f"Merely decoded with ScaleGrad's penalty (γ=0.5), MLE reaches a CIDEr of {written('cider', twin['cider'])}; "
-        f"trained for it, SG reaches {written('cider', trained['cider'])} without a penalty."
-    )
-
-
-def _perplexity_sentence(table: Comparison) -> str:
-    """What the objective costs, or gains, in plain likelihood."""
-    rows = [system for system in table.of_kind("trained") if "validation_ppl" in system.figures]
-    told = ", ".join(f"{row.label} {written('ppl', row.figures['validation_ppl'])}" for row in rows)
-    return f"Plain validation perplexity after the same steps: {told}." if told else ""
-
-
 def _about_scale(setup: Setup, runs: Sequence[CaptionRun]) -> list[str]:
     sizes, _ = SCALES["large"]
     said = {
@@ -237,12 +187,9 @@ def _about_scale(setup: Setup, runs: Sequence[CaptionRun]) -> list[str]:
     return told
 
 
-def _outcome(
-    setup: Setup, runs: Sequence[CaptionRun], shown: Shown, drawn: Sequence[Plot | None], findings: Sequence[str]
-) -> Outcome:
+def _outcome(setup: Setup, runs: Sequence[CaptionRun], shown: Shown, drawn: Sequence[Plot | None]) -> Outcome:
     plots = [plot for plot in drawn if plot is not None]
-    told = [sentence for sentence in findings if sentence]
-    return Outcome([shown], plots, _about_scale(setup, runs), _made(setup, runs), told)
+    return Outcome([shown], plots, _about_scale(setup, runs), _made(setup, runs))
 
 
 def _made(setup: Setup, runs: Sequence[CaptionRun]) -> Mapping[str, Any]:

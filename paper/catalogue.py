@@ -124,7 +124,7 @@ def reproduce(experiment: Experiment, setup: Setup) -> Reproduction:
         experiment.shows,
         setup.scale,
         outcome.tables,
-        said=[*([SMOKE] if smoke else []), *outcome.said, *(outcome.findings if not smoke else ())],
+        said=[*([SMOKE] if smoke else []), *outcome.said],
         made=made,
     )
     found = write_folder(found, outcome.plots, out / experiment.name)

@@ -17,7 +17,6 @@ from scalegrad.data import gpt2_tokenizer, imdb_reviews
 from scalegrad.decoding import complete, prefixes_of, start_ids
 from scalegrad.lab.jobs import Job, Progress
 from scalegrad.results.comparison import Comparison, Sample, System
-from scalegrad.results.comparison.columns import written
 from scalegrad.results.comparison.evaluations import HUMAN
 from scalegrad.results.comparison.load import place
 from scalegrad.runs import Run, samples_name
@@ -86,7 +85,7 @@ def examples(setup: Setup) -> Outcome:
     title = f"The beginnings of tables {', '.join(sorted(numbers, key=int))}, continued"
     table = Shown(title, Comparison([*here, human, *paper], "", notes), texts=True)
     made = {"model": scale.config.model, "data": list(scale.config.data), "decoding": "greedy", "seed": 0}
-    return Outcome([table], (), missing, made, [_said(here, paper)])
+    return Outcome([table], (), missing, made)
 
 
 def printed_prefixes(data: Mapping[str, str]) -> tuple[list[tuple[Printed, str, str]], list[str]]:
@@ -136,16 +135,6 @@ def _beginning_of(text: str, scale: Scale) -> str:
     """As much of human text as the models write, in GPT-2's tokens."""
     tokenizer = gpt2_tokenizer()
     return str(tokenizer.decode(tokenizer.encode(text[:10_000]).ids[: scale.new_tokens]))
-
-
-def _said(here: Sequence[System], paper: Sequence[System]) -> str:
-    def told(systems: Sequence[System]) -> str:
-        return ", ".join(
-            f"{system.label.removesuffix(IN_PAPER)} {written('rep_1', system.figures['rep_1'])}" for system in systems
-        )
-
-    main = [system for system in here if system.label in {s.label.removesuffix(IN_PAPER) for s in paper}]
-    return f"Rep-1 of these texts: {told(main)} here; {told(paper)} in the paper."
 
 
 EXPERIMENTS = (

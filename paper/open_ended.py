@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from paper.beside_paper import HUMAN_TEXTS, with_paper_rows
-from paper.open_ended_findings import along_gamma, in_order
 from paper.open_ended_scale import (
     GRID,
     MAIN,
@@ -23,15 +22,13 @@ from paper.open_ended_scale import (
 )
 from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from scalegrad import objectives
-from scalegrad.lab import trade_off
 from scalegrad.lab.jobs import Job, Scoring
 from scalegrad.results.comparison import Comparison, System, compare_runs
 from scalegrad.results.comparison.sensitivity import sensitivity_plots
-from scalegrad.results.comparison.trade_off import trade_off as trade_off_plot
+from scalegrad.results.comparison.trade_off import trade_off
 from scalegrad.runs import Run, samples_name
 from scalegrad.tasks.open_ended.corpora import find_corpus
 
-_REFERENCE = objectives.parse(MAIN[2]).label
 _WITHOUT_UNKNOWN = ("rep_1_no_unk", "rep_2_no_unk", "rep_3_no_unk")
 _KNOWN_PENALTIES = {"greedy,repetition_penalty=": "repetition_penalty ", "greedy,block=": "no_repeat_ngram_size "}
 _GRID_GAMMAS = tuple(objectives.parse(name).value for name in (*MAIN, *GRID) if name.startswith("sg"))
@@ -103,11 +100,9 @@ def wikitext(setup: Setup) -> Outcome:
         *_beyond(main, "Rows of our own: penalties while decoding, and γ over the steps", _own_rows(everything)),
         *_beyond(main, "Every point of the trade-off curves", _without(curves, lambda s: s.kind == "paper")),
     ]
-    plots = [trade_off_plot(curves, (name,)) for name in ("rep_1", "rep_window_128")]
-    beside = [trade_off.beside_the_penalty(curves, _REFERENCE, name) for name in ("rep_1", "rep_window_128")]
-    said = [in_order(main, MAIN), *beside, *trade_off.held_equal(curves)]
+    plots = [trade_off(curves, (name,)) for name in ("rep_1", "rep_window_128")]
     shown = [table for table in tables if table.comparison.of_kind("trained", "decoded")]
-    return Outcome(shown, [plot for plot in plots if plot], [], made_of(runs, scale), [s for s in said if s])
+    return Outcome(shown, [plot for plot in plots if plot], [], made_of(runs, scale))
 
 
 def _beyond(main: Comparison, title: str, found: Comparison) -> list[Shown]:
@@ -168,7 +163,6 @@ def sensitivity(setup: Setup) -> Outcome:
         sensitivity_plots(marked),
         [],
         made_of(runs, scale),
-        [s for name in ("ppl", "rep_window_128", "uniq") if (s := along_gamma(marked, name))],
     )
 
 
@@ -224,7 +218,7 @@ def _elsewhere(setup: Setup, name: str, corpus: str, sentence: str) -> Outcome:
         except NotGiven:
             raise NotGiven(sentence) from None
     main = _compared(runs, corpus)
-    return Outcome([Shown(corpus, main)], [], [], made_of(runs, scale), [s for s in (in_order(main, MAIN),) if s])
+    return Outcome([Shown(corpus, main)], [], [], made_of(runs, scale))
 
 
 def _compared(runs: Sequence[Run], corpus: str) -> Comparison:

@@ -15,7 +15,6 @@ from scalegrad import objectives
 from scalegrad.lab.jobs import Job, Progress, Scoring
 from scalegrad.results.comparison import Comparison, Plot, System, human_row, merge_seeds
 from scalegrad.results.comparison.colours import PALETTE
-from scalegrad.results.comparison.columns import written
 from scalegrad.results.comparison.picture import SIZE, grid, legend
 from scalegrad.results.figure import new_figure, style_axes
 from scalegrad.runs import Run
@@ -55,8 +54,7 @@ def decoding(setup: Setup) -> Outcome:
     notes = list(dict.fromkeys(note for own in found for note in own["notes"]))
     paper, compares = paper_rows("decoding", [row.label for row in rows], [own["protocol"] for own in found])
     compared = Comparison([*rows, *human_row(found[0]), *paper], _CORPUS, [*notes, *compares])
-    said = [_said_of_decoding(rows, objectives.parse(objective).label) for objective in MAIN]
-    return Outcome([Shown("Decoding strategies", compared)], [], [], made_of(runs, scale), [s for s in said if s])
+    return Outcome([Shown("Decoding strategies", compared)], [], [], made_of(runs, scale))
 
 
 def _decoded_rows(run: Run, found: dict[str, Any], decodings: Sequence[str]) -> list[System]:
@@ -75,24 +73,6 @@ def _decoded_rows(run: Run, found: dict[str, Any], decodings: Sequence[str]) -> 
         for name in decodings
         if name in found["completion"]
     ]
-
-
-def _said_of_decoding(rows: Sequence[System], label: str) -> str:
-    """Whether beams or sampling lower repetition against greedy search, for one objective."""
-    own = {row.label.removeprefix(f"{label} "): row for row in rows if row.label.startswith(f"{label} ")}
-    if "greedy" not in own:
-        return ""
-    greedy = own["greedy"].figures["rep_1"]
-    beams = [row for name, row in own.items() if name.startswith("beam")]
-    drawn = [row for name, row in own.items() if name.startswith("top")]
-    said = []
-    for what, found in (("beam search", beams), ("sampling", drawn)):
-        if found:
-            values = [row.figures["rep_1"] for row in found]
-            how = "lowers" if max(values) < greedy else "raises" if min(values) > greedy else "does not always lower"
-            ends = " to ".join(written("rep_1", value) for value in dict.fromkeys((min(values), max(values))))
-            said.append(f"{what} {how} Rep-1 ({ends})")
-    return f"{label}, greedy Rep-1 {written('rep_1', greedy)}: {', '.join(said)}."
 
 
 # ---- lengths ---------------------------------------------------------------------------------------------------------
@@ -155,24 +135,11 @@ def lengths(setup: Setup) -> Outcome:
         [_length_plot(compared, scale.lengths)],
         [],
         made_of(runs, scale),
-        [_said_of_lengths(rows, scale.lengths)],
     )
 
 
 def _by_length(found: dict[str, dict[str, float]]) -> dict[str, float]:
     return {f"rep_1_at_{length}": figures["rep_1"] for length, figures in found.items()}
-
-
-def _said_of_lengths(rows: Sequence[System], lengths: Sequence[int]) -> str:
-    mle, sg = rows
-    below = [n for n in lengths if sg.figures[f"rep_1_at_{n}"] < mle.figures[f"rep_1_at_{n}"]]
-    where = "every length" if len(below) == len(lengths) else f"lengths {below}" if below else "no length"
-    gaps = [mle.figures[f"rep_1_at_{n}"] - sg.figures[f"rep_1_at_{n}"] for n in (min(lengths), max(lengths))]
-    told = [written("rep_1", abs(gap)) if gap >= 0 else f"−{written('rep_1', abs(gap))}" for gap in gaps]
-    return (
-        f"{sg.label} repeats less than {mle.label} at {where} (the paper: at every length); the gap is {told[0]} at "
-        f"{min(lengths)} tokens and {told[1]} at {max(lengths)}."
-    )
 
 
 def _length_plot(comparison: Comparison, lengths: Sequence[int]) -> Plot:

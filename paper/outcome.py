@@ -51,13 +51,12 @@ class Setup:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a reproduction gave: tables and plots, what they say in sentences, and how they were made."""
+    """What a reproduction gave: tables and plots, notes on them, and how they were made."""
 
     tables: Sequence[Shown] = ()
     plots: Sequence[Plot] = ()
     said: Sequence[str] = ()  # what this is, what is missing and what does not compare, a sentence each
     made: Mapping[str, Any] = field(default_factory=dict)  # model, data, seeds, hardware, versions, seconds
-    findings: Sequence[str] = ()  # what the figures say, a sentence each; at scale smoke they say nothing
 
 
 @dataclass(frozen=True)

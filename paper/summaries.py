@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from paper.beside_paper import beside_paper, difference_plot, order_sentence, paper_systems
+from paper.beside_paper import beside_paper, difference_plot, paper_systems
 from paper.outcome import NotGiven, Outcome, Setup, Shown
 from paper.printed import SETTINGS
 from paper.summarization import Plan, held_results, run_plan
@@ -17,7 +17,6 @@ from paper.summary_plans import PAPER_CORPORA, news_model, plans
 from scalegrad import objectives
 from scalegrad.data.pairs import Pair
 from scalegrad.results.comparison import Comparison, Plot, Sample, System
-from scalegrad.results.comparison.columns import column, written
 from scalegrad.tasks.summarization.writing import BEAM
 
 Scored = dict[str, Any]
@@ -31,40 +30,32 @@ TITLES = {
 ON_PAGE = 3  # articles to read summaries of
 BEAM_LABEL = f"MLE beam={BEAM.size}"
 MOVER = "MoverScore-1 (WMD-1) is of all-MiniLM-L6-v2, not of the paper's BERT: it compares between rows here alone."
-_PAPER_ROWS = {"MLE": "MLE", "UL α=0.5": "UL", "SG γ=0.8": "SG"}
 _DIFFERENCES = ("rouge_1", "rouge_2", "rouge_l", "moverscore_1", "rep_1", "rep_2")
 
 
 def summarization(setup: Setup) -> Outcome:
     """Table 5: ROUGE and MoverScore of each objective with beam 5, β, α and γ chosen on the validation set."""
     found = scores(setup)
-    tables, drawn, said = [], list[Plot | None](), list[str]()
+    tables, drawn = [], list[Plot | None]()
     for name, scored in found.items():
         table = objectives_table(name, scored)
         tables.append(Shown(f"{TITLES[name]}, {scored['test_texts']:,} test texts", table))
         trained = {label: row for label, row in scored["rows"].items() if ", " not in label}
         gains = {label: row["minus_mle"] for label, row in sorted(trained.items()) if "minus_mle" in row}
         drawn.append(difference_plot(gains, _DIFFERENCES, f"{name}-gains", f"{TITLES[name]}: against MLE"))
-        rows = _main_rows(scored)
-        said += [
-            order_sentence(table, key, rows, TITLES[name], _PAPER_ROWS) for key in ("rouge_1", "rouge_2", "rouge_l")
-        ]
-        said += [_gain_sentence(label, trained[label], TITLES[name]) for label in rows if label in gains]
-    return _outcome(setup, found, tables, drawn, said)
+    return _outcome(setup, found, tables, drawn)
 
 
 def summarization_decoding(setup: Setup) -> Outcome:
     """Table 8: the MLE model sampled with top-p and top-k, against its beam search."""
     found = scores(setup)
-    tables, drawn, said = [], list[Plot | None](), list[str]()
+    tables, drawn = [], list[Plot | None]()
     for name, scored in found.items():
         table = decoding_table(name, scored)
         tables.append(Shown(f"{TITLES[name]}, {scored['test_texts']:,} test texts: the MLE model decoded", table))
         title = f"{TITLES[name]}: decoding the MLE model"
         drawn.append(beside_paper(table, "rouge_1", f"{name}-decoding", title))
-        rows = {system.label: system.label.removeprefix("MLE ") for system in table.of_kind("trained", "decoded")}
-        said.append(order_sentence(table, "rouge_1", rows, TITLES[name]))
-    return _outcome(setup, found, tables, drawn, said)
+    return _outcome(setup, found, tables, drawn)
 
 
 def scores(setup: Setup) -> dict[str, Scored]:
@@ -162,44 +153,11 @@ def _place(system: System) -> tuple[int, float]:
     return ("mle", "ul", "sg").index(system.family), strength if system.family == "ul" else -strength
 
 
-def _main_rows(scored: Scored) -> dict[str, str]:
-    """{label: objective}: MLE, and of UL and SG the strength that the validation set chose, which has all seeds."""
-    return {"MLE": "MLE"} | {label: label.split()[0] for label in scored["chosen_on_validation"]}
-
-
-def _gain_sentence(label: str, row: Mapping[str, Any], title: str) -> str:
-    """What a row gains over MLE with the same seeds, in words.
-
-    Clear is what leaves zero out of its interval over texts and, of several seeds, exceeds its deviation over them.
-    """
-    clear, unclear = list[str](), list[str]()
-    for name in _DIFFERENCES:
-        gain = row["minus_mle"].get(name)
-        if gain is None or gain["low"] is None:
-            continue
-        spread = gain.get("deviation_over_seeds", 0.0)
-        text = f"{column(name).title} {_signed(name, gain['mean'])} ({_signed(name, gain['low'])} to "
-        text += f"{_signed(name, gain['high'])}{f', ±{written(name, spread)}' if spread else ''})"
-        (clear if gain["low"] * gain["high"] > 0 and abs(gain["mean"]) > spread else unclear).append(text)
-    said = [f"clear in {'; '.join(clear)}" if clear else "nothing clear"]
-    said += [f"not clear in {'; '.join(unclear)}"] if unclear else []
-    seeds = "one seed" if row["seeds"] == 1 else f"{row['seeds']} seeds"
-    return f"{title}, {label} minus MLE ({seeds}, text by text): {'; '.join(said)}."
-
-
-def _signed(name: str, value: float) -> str:
-    return f"{'−' if value < 0 else '+'}{written(name, abs(value))}"
-
-
 def _outcome(
-    setup: Setup,
-    found: Mapping[str, Scored],
-    tables: Sequence[Shown],
-    drawn: Sequence[Plot | None],
-    findings: Sequence[str],
+    setup: Setup, found: Mapping[str, Scored], tables: Sequence[Shown], drawn: Sequence[Plot | None]
 ) -> Outcome:
     plots = [plot for plot in drawn if plot is not None]
-    return Outcome(tables, plots, _about_scale(setup, found), _made(found), [one for one in findings if one])
+    return Outcome(tables, plots, _about_scale(setup, found), _made(found))
 
 
 def _about_scale(setup: Setup, found: Mapping[str, Scored]) -> list[str]:

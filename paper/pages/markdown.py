@@ -13,7 +13,7 @@ from scalegrad.results.comparison.terminal import escaped, markdown_table
 
 
 def markdown(found: Reproduction) -> str:
-    """Title, findings, tables with their notes, texts where they are the matter, pictures, and how it was made."""
+    """Title, notes on all, tables with their own, texts where they are the matter, pictures, and how it was made."""
     told = f" · {where(found.shows)} of the paper" if found.shows else ""
     lines = [f"# {escaped(found.title)}", "", f"`python -m paper {found.name} --scale {found.scale}`{told}", ""]
     lines += [f"- {escaped(sentence)}" for sentence in found.said]

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from scalegrad.lab import jobs
-from scalegrad.lab.recommendation import recommend
 from scalegrad.lab.sweep import Sweep, Swept, run_sweep, write_results
-from scalegrad.results.comparison import Comparison, System
 from scalegrad.runs import Run, write_json
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
 from scalegrad.training import Settings
@@ -82,20 +80,6 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
     assert len(scored) == 6
 
 
-def test_what_a_sweep_says_of_the_penalty():
-    """At equal Rep-1 and at equal Rep/128, between the points of two γ and MLE."""
-    rows = [System("MLE", {"ppl": 20.0, "rep_1": 0.8, "rep_window_128": 0.6}, family="mle")]
-    rows += [
-        System(f"{label}{g}", {"ppl": 20.0 + cost * (1 - g), "rep_1": g, "rep_window_128": g / 2}, kind, family, g)
-        for g in (0.5, 0.2)
-        for label, cost, kind, family in (("SG γ=", 1, "trained", "sg"), ("MLE, decoded with γ=", 9, "decoded", "mle"))
-    ]
-    comparison = Comparison([*rows, System("Human", {"rep_1": 0.1, "rep_window_128": 0.1}, "human")])
-    recommendation, *verdicts = Swept(comparison, recommend(comparison)).said()
-    assert recommendation.startswith("Take γ=0.2")
-    assert ["at equal Rep-1 (.200)" in verdicts[0], "at equal Rep/128 (.100)" in verdicts[1]] == [True, True]
-
-
 def test_a_finished_run_is_found_however_its_model_is_spelled(tried, saved_tiny, tmp_path, monkeypatch):
     job = replace(tried, prefixes=0).jobs()[0]
     jobs.run_job(job, tmp_path)
@@ -132,8 +116,7 @@ def _check_against_the_files(found: Swept, folder: Path) -> None:
     paths = write_results(found, folder)
     stored = json.loads(paths["figures"].read_text())
     assert stored["recommendation"]["sentence"] == found.recommendation.sentence
-    assert stored["said"] == found.said() == [found.recommendation.sentence]  # one γ is no curve of the penalty
-    assert "merely decoded with a penalty of γ=0.5" in paths["table"].read_text()
+    assert found.recommendation.sentence.split(":")[0] in paths["table"].read_text()
     assert stored["rows"][2]["figures"]["ppl"] == row.figures["ppl"]
     assert found.recommendation.sentence.split(":")[0] in paths["page"].read_text()
     names = {path.name for path in paths["plots"].iterdir()}

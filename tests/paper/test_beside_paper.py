@@ -1,13 +1,10 @@
-"""Rows beside the paper's: who is ahead, where that is no more than chance, and what the picture shows."""
+"""Rows beside the paper's, and what the picture shows."""
 
-import pytest
-
-from paper.beside_paper import beside_paper, difference_plot, order_sentence, paper_rows, paper_systems, with_paper_rows
+from paper.beside_paper import beside_paper, difference_plot, paper_rows, paper_systems, with_paper_rows
 from scalegrad.results.comparison import Comparison, System, compare_runs, find_runs
 from tests.results.comparison.conftest import CORPUS, PROTOCOL, evaluation
 
 MLE, UL, SG = "MLE", "UL α=0.5", "SG γ=0.5"
-ROWS = {MLE: "MLE", UL: "UL", SG: "SG"}
 
 
 def table(mle, ul, sg, spread=0.0, name="cider"):
@@ -17,35 +14,6 @@ def table(mle, ul, sg, spread=0.0, name="cider"):
         for label, value in figures.items()
     ]
     return Comparison([*rows, System("Human", {"rep_1": 0.4}, "human"), *paper_systems("captioning")])
-
-
-@pytest.mark.parametrize(
-    ("figures", "verdict"),
-    [
-        (
-            (10.0, 14.0, 19.0),
-            "SG 19.00, UL 14.00, MLE 10.00 here; SG 19.42, UL 14.65, MLE 10.51 in the paper: the same",
-        ),
-        ((14.0, 10.0, 19.0), "SG 19.42, UL 14.65, MLE 10.51 in the paper: another order."),
-        ((10.0, 10.0, 19.0), "in the paper: some are equal."),
-    ],
-)
-def test_order(figures, verdict):
-    assert verdict in order_sentence(table(*figures), "cider", ROWS)
-
-
-def test_neighbours_within_their_deviation_are_named():
-    said = order_sentence(table(10.0, 14.0, 15.0, spread=2.0), "cider", ROWS)
-    assert said.endswith("the same order (here within the deviation over seeds: SG γ=0.5 and UL α=0.5).")
-    assert order_sentence(table(10.0, 14.0, 15.0), "rouge_1", ROWS) == ""  # neither here nor there
-
-
-def test_lower_is_better_for_repetition():
-    here = Comparison(
-        [System(MLE, {"rep_1": 0.7}), System(SG, {"rep_1": 0.5}), *paper_systems("captioning degeneration")]
-    )
-    said = order_sentence(here, "rep_1", {MLE: "MLE", SG: "SG"})
-    assert said == "Rep-1: SG .500, MLE .700 here; SG .500, MLE .723 in the paper: the same order."
 
 
 def test_the_papers_rows_of_several_tables_are_joined():

@@ -73,13 +73,6 @@ def test_stored_results_become_tables_without_weights(setup):
     assert (sg.figures["rouge_1"], sg.intervals["rouge_1"]) == (pytest.approx(100), pytest.approx((100, 100)))
     assert rows["SG γ=0.8, in the paper"].figures["rouge_1"] == 42.19
     assert rows["SG γ=0.8, in the paper (NYT50)"].figures["rouge_1"] == 49.29
-    assert found.findings[0] == (
-        "R-1, BertSum on the abstracts of SciTLDR: SG 100.00, UL 50.00, MLE 33.33 here; SG 42.19, UL 42.03, MLE 41.87 "
-        "in the paper: the same order (here within the deviation over seeds: UL α=1.0 and MLE)."
-    )
-    # With the three seeds SG gains 100, 100 and 0 on MLE.
-    gain = "SG γ=0.2 minus MLE (3 seeds, text by text): clear in R-1 +66.67 (+66.67 to +66.67, ±57.74)"
-    assert any(gain in sentence for sentence in found.findings)
     assert "compare the order and the gaps, not the values" in found.said[0]
     assert found.made["abstracts"]["runs"]["sg=0.2 seed 2"] == "step 8 of 9, validation perplexity 30.00, 5 s; β=1"
     assert [plot.name for plot in found.plots] == ["abstracts-gains"]

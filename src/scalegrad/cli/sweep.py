@@ -109,7 +109,7 @@ def command(
     if as_json:
         print(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
         return
-    print_comparison(found.comparison, Console(), said=found.said())
+    print_comparison(found.comparison, Console(), said=[found.recommendation.sentence])
     print(f"In {written['page']}, with the plots beside it")
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from scalegrad.results.comparison import Comparison, System
 from scalegrad.results.comparison.columns import written
 from scalegrad.results.comparison.sensitivity import mean_rep_l
-from scalegrad.results.comparison.wording import penalty_alone_is_better
+
+# Differences below these are called none: of Rep-1, and of perplexities (relative).
+_SHARE, _PERPLEXITY = 0.005, 0.01
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
         )
         return trials.none_taken(why, within)
     why = f"Take γ={chosen.strength:g}: {trials.reasons(chosen, len(within), budget)}"
-    if penalty_alone_is_better(replace(comparison, chosen=chosen.label)):
+    if _penalty_alone_is_better(replace(comparison, chosen=chosen.label)):
         why += f" MLE decoded with a penalty of γ={chosen.strength:g} is no worse in either, without training for it."
     return Recommendation(chosen.strength, why, chosen.label)
 
@@ -128,6 +130,28 @@ class _Trials:
                 f"{self.repetition(best)}, perplexity {self.price(best)}."
             )
         return Recommendation(None, why, best.label)
+
+
+def _penalty_alone_is_better(comparison: Comparison) -> bool:
+    """Is MLE decoded with the favourite's γ no worse than it in Rep-1 and in perplexity, and better in one?
+
+    A difference no larger than the deviation over seeds is none.
+    """
+    twin, favourite, human = comparison.twin, comparison.favourite, comparison.human
+    if twin is None or favourite is None or "rep_1" not in twin.figures or "rep_1" not in favourite.figures:
+        return False
+    pair = (twin, favourite)
+
+    def gain(name: str, goal: float, least: float) -> float:
+        """How much nearer to `goal` training is; 0 where that is next to nothing."""
+        of_twin, own = (abs(system.figures[name] - goal) for system in pair)
+        margin = max(least, *(system.deviations.get(name, 0.0) for system in pair))
+        return of_twin - own if abs(of_twin - own) > margin else 0.0
+
+    gains = [gain("rep_1", human.figures.get("rep_1", 0.0) if human else 0.0, _SHARE)]
+    if "ppl" in twin.figures:
+        gains.append(gain("ppl", 0.0, _PERPLEXITY * favourite.figures["ppl"]))
+    return max(gains) <= 0 > min(gains)
 
 
 def read_budget(text: str) -> float:

@@ -9,7 +9,6 @@ from typing import Any
 
 from scalegrad.lab.jobs import Job, Progress, Scoring, run_jobs
 from scalegrad.lab.recommendation import Recommendation, recommend
-from scalegrad.lab.trade_off import beside_the_penalty, held_equal
 from scalegrad.objectives import Objective
 from scalegrad.results.comparison import Comparison, compare_runs, plots, write_page
 from scalegrad.results.comparison.sensitivity import sensitivity_plots
@@ -85,24 +84,11 @@ class Swept:
     comparison: Comparison
     recommendation: Recommendation
 
-    def said(self) -> list[str]:
-        """Which γ to take, and what the penalty while decoding gives at its repetition and at its perplexity."""
-        found = [
-            self.recommendation.sentence,
-            *(
-                beside_the_penalty(self.comparison, self.recommendation.spoken_of, name)
-                for name in ("rep_1", "rep_window_128")
-            ),
-            *held_equal(self.comparison, ("rep_1", "rep_3", "rep_window_128")),
-        ]
-        return [sentence for sentence in found if sentence]
-
     def as_dict(self) -> dict[str, Any]:
         """Rows and recommendation as plain JSON values."""
         return {
             "corpus": self.comparison.corpus,
             "recommendation": asdict(self.recommendation),
-            "said": self.said(),
             "rows": [row.as_dict() for row in self.comparison.systems],
             "notes": list(self.comparison.notes),
         }
@@ -135,7 +121,7 @@ def write_results(found: Swept, out: str | Path) -> dict[str, Path]:
     """Write sweep.json, report.html, table.md and plots/ into the folder of the sweep; where each of them is."""
     folder = Path(out)
     paths = {name: folder / file for name, file in _RESULTS.items()}
-    extra, said = sensitivity_plots(found.comparison), found.said()
+    extra, said = sensitivity_plots(found.comparison), [found.recommendation.sentence]
     write_json(paths["figures"], found.as_dict())
     write_text(paths["table"], markdown(found.comparison, said))
     write_page(found.comparison, paths["page"], extra, said=said)

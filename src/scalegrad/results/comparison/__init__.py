@@ -1,4 +1,4 @@
-"""Systems side by side: a table, sentences, pictures, and one HTML page worth showing.
+"""Systems side by side: a headline, a table, pictures, and one HTML page worth showing.
 
 The data is plain (`System`): figures, deviations over seeds, a training log, texts. It comes from run folders
 (`compare_runs`) or from anywhere else.
@@ -14,7 +14,7 @@ from scalegrad.results.comparison.page import page, write_page
 from scalegrad.results.comparison.picture import Plot
 from scalegrad.results.comparison.plots import plots
 from scalegrad.results.comparison.systems import Comparison, Sample, System, merge_seeds
-from scalegrad.results.comparison.wording import headline, sentences
+from scalegrad.results.comparison.wording import headline
 
 __all__ = [
     "Comparison",
@@ -29,6 +29,5 @@ __all__ = [
     "page",
     "plots",
     "rows_of",
-    "sentences",
     "write_page",
 ]

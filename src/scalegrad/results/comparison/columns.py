@@ -28,7 +28,8 @@ COLUMNS: dict[str, Column] = {
     "ppl": Column("ppl", "perplexity, exp of the mean plain NLL a token", "number", "low"),
     "calibrated_ppl": Column(
         "calibrated ppl",
-        "perplexity with the probabilities of tokens not said before times γ and all renormalised, as in training",
+        "perplexity with the probabilities of tokens not said before times γ and all renormalised, as in training; it "
+        "does not compare with MLE's",
         "number",
         "",  # MLE has had no such freedom, so its row does not compare
     ),

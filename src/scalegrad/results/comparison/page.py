@@ -27,7 +27,7 @@ from scalegrad.results.comparison.plots import plots
 from scalegrad.results.comparison.spans import Piece, ends_stuck, pieces
 from scalegrad.results.comparison.systems import Comparison, System, spoken_of
 from scalegrad.results.comparison.themed_svg import inline_svg, svg_width
-from scalegrad.results.comparison.wording import headline, sentences
+from scalegrad.results.comparison.wording import headline
 from scalegrad.results.measure.wording import printable
 from scalegrad.runs import flat_config, write_text
 
@@ -77,14 +77,14 @@ def lay_out(comparison: Comparison) -> Laid:
 
 
 def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = "", said: Sequence[str] = ()) -> str:
-    """The page as HTML. `extra_plots` come first; `said` are sentences to put under the headline before its own."""
+    """The page as HTML. `extra_plots` come first; `said` are sentences to put under the headline."""
     shown = lay_out(comparison)
     return render(
         "page.html.j2",
         comparison=comparison,
         shown=shown,
         headline=title or headline(comparison),
-        sentences=[*said, *sentences(comparison)],
+        said=said,
         tiles=tiles(comparison),
         pictures=[
             (plot.caption, inline_svg(plot.figure, plot.name, plot.caption))

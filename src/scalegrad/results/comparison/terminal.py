@@ -12,7 +12,7 @@ from rich.text import Text
 
 from scalegrad.results.comparison.columns import best, column, further_columns, main_columns, written, written_spread
 from scalegrad.results.comparison.systems import Comparison, System
-from scalegrad.results.comparison.wording import headline, sentences
+from scalegrad.results.comparison.wording import headline
 from scalegrad.results.fitting_table import print_fitting
 from scalegrad.results.measure.wording import printable
 
@@ -20,9 +20,9 @@ _STYLES = {"human": "green", "paper": "dim", "decoded": "", "trained": ""}
 
 
 def print_comparison(comparison: Comparison, console: Console, said: Sequence[str] = ()) -> None:
-    """Print what the figures say, the table and the notes; `said` are sentences to begin with."""
+    """Print the headline, the table and the notes; `said` are sentences to put under the headline."""
     console.print(Text(printable(headline(comparison)), style="bold"))
-    for sentence in (*said, *sentences(comparison)):
+    for sentence in said:
         console.print(Text(printable(sentence)))
     print_table(comparison, console)
     print_notes(comparison, console)
@@ -57,10 +57,11 @@ def print_table(comparison: Comparison, console: Console) -> None:
 
 
 def markdown(comparison: Comparison, said: Sequence[str] = ()) -> str:
-    """Headline, sentences, table and notes as Markdown; best figures bold."""
+    """Headline, `said` under it, table and notes as Markdown; best figures bold."""
     lines = [f"**{escaped(headline(comparison))}**", ""]
-    lines += [escaped(sentence) for sentence in (*said, *sentences(comparison))]
-    return "\n".join([*lines, "", markdown_table(comparison)])
+    if said:
+        lines += [*map(escaped, said), ""]
+    return "\n".join([*lines, markdown_table(comparison)])
 
 
 def markdown_table(comparison: Comparison) -> str:

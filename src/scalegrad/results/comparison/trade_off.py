@@ -26,6 +26,11 @@ _PLACES = (
     (8, 0, "left"), (-8, 0, "right"), (0, 11, "center"), (0, -11, "center"),
     (8, 11, "left"), (-8, 11, "right"), (8, -11, "left"), (-8, -11, "right"),
 )  # fmt: skip
+TWO_LENGTHS = (
+    "Rep-n is of generated texts, perplexity of long chunks, where more counts as seen: at one length the penalty "
+    "costs less than these figures say."
+)
+_OF_TEXTS = ("rep_1", "rep_2", "rep_3")
 _INK, _SOFT, _HUMAN = (PALETTE[name] for name in ("ink", "soft", "human"))
 
 
@@ -74,8 +79,10 @@ def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_wi
     _write_names(figure, axes, marks, covering, many=many)
     hollow = "; rings: the same model under a penalty while decoding" if comparison.of_kind("decoded") else ""
     spread = " Bars: deviation over seeds." if any(system.deviations for system in shown) else ""
+    penalised = any(system.kind == "decoded" and system.strength is not None for system in shown)
+    lengths = f" {TWO_LENGTHS}" if penalised and name in _OF_TEXTS else ""
     context = " The small picture has every point, the large one its frame." if small else ""
-    caption = f"Better is down and to the left{hollow}.{spread}{context}"
+    caption = f"Better is down and to the left{hollow}.{spread}{lengths}{context}"
     return Plot(f"trade-off-{name.replace('_', '-')}", caption, figure)
 
 

@@ -1,4 +1,4 @@
-"""Curves held against each other: every number here is worked out by hand."""
+"""Perplexity against repetition, as curves and as a picture: every number here is worked out by hand."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from scalegrad.lab.trade_off import beside_the_penalty, curves_of, held_equal, where
 from scalegrad.results.comparison import Comparison, System
-from scalegrad.results.comparison.trade_off import trade_off
+from scalegrad.results.comparison.curve import swept, where
+from scalegrad.results.comparison.trade_off import TWO_LENGTHS, trade_off
 
 
 def row(label: str, ppl: float, rep: float, kind: str = "trained", family: str = "sg", strength: float | None = None):
@@ -57,13 +57,16 @@ def curves() -> Comparison:
 
 
 def test_the_curves_begin_with_mle_and_leave_schedules_out(curves):
-    scale_grad, unlikelihood, penalty = curves_of(curves)
-    assert [s.label for s in scale_grad] == ["MLE", "SG γ=0.5", "SG γ=0.2"]
-    assert [s.strength for s in unlikelihood] == [None, 0.5, 2.0]
-    assert [s.strength for s in penalty] == [None, 0.5, 0.2]
+    assert [s.label for s in swept(curves.systems, "trained", "sg")] == ["MLE", "SG γ=0.5", "SG γ=0.2"]
+    assert [s.strength for s in swept(curves.systems, "trained", "ul")] == [None, 0.5, 2.0]
+    assert [s.strength for s in swept(curves.systems, "decoded", "mle")] == [None, 0.5, 0.2]
+    assert [s.label for s in swept(curves.systems[1:3], "trained", "sg")] == [
+        "SG γ=0.5",
+        "SG γ=0.2",
+    ]  # no MLE
 
 
-def test_between_two_points(curves):
+def test_between_two_points():
     falling = [(20.0, 0.8), (26.0, 0.5), (32.0, 0.2)]
     assert where(falling, 0.4, on=1) == 28.0  # a third of the way from 26 to 32
     assert where(falling, 24.0, on=0) == 0.6  # two thirds of the way from .8 to .5
@@ -72,63 +75,14 @@ def test_between_two_points(curves):
     assert where([(20.0, 0.8), (20.0, 0.8)], 0.8, on=1) == 20.0
 
 
-def test_perplexity_at_the_repetition_of_each_gamma(curves):
-    """At .6 (SG: 21) unlikelihood has 22 and the penalty 24, two thirds of the way to 26; at .4 (SG: 24) 25 and 28."""
-    said, lengths = held_equal(curves)
-    assert "Rep-1 of γ = 0.5, 0.2: the decoding-time penalty +14.3%, +16.7%; unlikelihood +4.8%, +4.2%." in said
-    assert all(word in lengths for word in ("generated texts", "long chunks"))  # two lengths are compared
-    further = row("SG γ=0.1", 40.0, 0.25, strength=0.1)
-    least = row("SG γ=0.05", 50.0, 0.1, strength=0.05)
-    said, _ = held_equal(Comparison([*curves.systems, further, least]))
-    assert "γ = 0.5, 0.2, 0.1, 0.05: the decoding-time penalty +14.3%, +16.7%, −22.5%, not reached; " in said
-    assert held_equal(curves, ("rep_window_128",)) == []
-
-
-def test_next_token_repetition_and_perplexity_are_of_one_length(curves):
-    """Both are of the same chunks: nothing is said of two lengths."""
-    rows = [
-        replace(system, figures={"ppl": system.figures["ppl"], "rep": system.figures["rep_1"]})
+def test_two_lengths_are_noted_where_a_penalty_is_beside_rep_n_of_texts(curves):
+    assert TWO_LENGTHS in trade_off(curves).caption
+    assert TWO_LENGTHS not in trade_off(Comparison(curves.of_kind("trained"))).caption
+    of_chunks = [
+        replace(system, figures={"ppl": system.figures["ppl"], "rep_window_128": system.figures["rep_1"]})
         for system in curves.systems
     ]
-    assert len(held_equal(Comparison(rows), ("rep",))) == 1
-
-
-def test_nothing_is_held_equal_where_rows_are_missing(curves):
-    """MLE not scored yet, or not on texts: no other row stands in for it, and the curves begin later."""
-    between = [
-        row("UL α=1.0", 25.0, 0.4, family="ul", strength=1.0),
-        row("MLE, decoded with γ=0.3", 29.0, 0.35, "decoded", "mle", 0.3),
-    ]
-    said, _ = held_equal(Comparison([*curves.systems[1:], *between]))
-    assert "penalty not reached, +16.7%; unlikelihood +4.8%, +4.2%." in said  # .6 lies before the penalty's first point
-    said, _ = held_equal(Comparison(curves.of_kind("trained")))
-    assert "penalty" not in said  # MLE alone is no curve
-    for unread in (System("MLE", {"ppl": 20.0}, family="mle"), row("MLE", 20.0, math.nan, family="mle")):
-        assert held_equal(Comparison([unread, *curves.systems[1:]])) == []  # two points are none
-    assert [s.label for s in curves_of(Comparison(curves.systems[1:3])).scale_grad] == ["SG γ=0.5", "SG γ=0.2"]
-    assert beside_the_penalty(Comparison([System("SG γ=0.2", {"rep_1": 0.4}), *curves.systems[6:8]]), "SG γ=0.2") == ""
-
-
-def test_one_strength_is_no_curve(curves):
-    """Nothing is said of what lies between it and MLE; nor does the same point under two names make a curve."""
-    mle, sg, ul, penalty = (curves.systems[at] for at in (0, 2, 5, 7))
-    twice = replace(penalty, label="MLE, decoded with γ=0.20", strength=0.21)
-    for systems in ([mle, sg, ul, penalty], [mle, sg, penalty, twice], [mle, sg]):
-        assert held_equal(Comparison(systems)) == []
-        assert beside_the_penalty(Comparison(systems), "SG γ=0.2") == ""
-
-
-def test_beside_the_penalty(curves):
-    """Figures at equal repetition and at equal perplexity, and no word on which is better: two lengths are compared."""
-    said = beside_the_penalty(curves, "SG γ=0.2")
-    assert "at equal Rep-1 (.400) SG γ=0.2 has a perplexity of 24.00, the penalty 28.00" in said
-    assert "at equal perplexity (24.00) SG γ=0.2 has a Rep-1 of .400, the penalty .600" in said
-    assert not any(word in said for word in ("beat", "better", "Yes"))
-    apart = Comparison([row("SG γ=0.2", 50.0, 0.9, strength=0.2), *curves.systems[0:1], *curves.systems[6:8]])
-    assert "no Rep-1 and no perplexity in common: the penalty's Rep-1 goes from .800 to .200" in beside_the_penalty(
-        apart, "SG γ=0.2"
-    )
-    assert beside_the_penalty(Comparison(curves.systems[:3]), "SG γ=0.2") == ""  # nothing was decoded under a penalty
+    assert TWO_LENGTHS not in trade_off(Comparison(of_chunks)).caption  # both are of the same chunks
 
 
 def test_a_schedule_is_a_point_off_the_drawn_curve(curves):
