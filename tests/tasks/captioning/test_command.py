@@ -42,8 +42,6 @@ def test_human_figures(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["caption", "evaluate", "--paragraphs", path])
     shown = capsys.readouterr().out
-    assert "Human, in the paper" in shown
-    assert ".421" in shown
     assert ".167" in shown
 
 

@@ -45,7 +45,7 @@ def test_rows_of_the_tables():
     found = compare_captions(
         RUNS, "scenes", {"a": "a brown dog.", "b": "a grey cat."}, {"a": "data:image/png;base64,AA"}
     )
-    here = {system.label: system.figures for system in found.systems if system.kind != "paper"}
+    here = {system.label: system.figures for system in found.systems}
     assert {label: figures.get("cider") for label, figures in here.items()} == {
         "MLE": 11.0,
         "SG γ=0.5": 19.0,
@@ -58,8 +58,6 @@ def test_rows_of_the_tables():
     assert here["MLE"]["validation_ppl"] == 4.0
     assert "rep_3" not in here["MLE"]  # there was none
     assert found.human.figures["rep_3"] == 0.04
-    paper = {system.label: system.figures for system in found.systems if system.kind == "paper"}
-    assert paper["SG γ=0.5 3-block, in the paper"] == {"cider": 24.62, "rep_1": 0.44, "rep_2": 0.146, "rep_3": 0.037}
     assert (found.baseline.label, found.favourite.label, found.twin.label) == (
         "MLE",
         "SG γ=0.5",
@@ -75,8 +73,7 @@ def test_the_human_row_of_drawn_scenes_is_said_to_be_a_grammar(corpus, said):
 
 def test_sampling_against_blocking():
     found = compare_stochastic(RUNS, "scenes")
-    assert [system.label for system in found.systems][:3] == ["MLE top_p=0.3", "MLE top_k=40", "MLE 3-block"]
-    assert found.systems[3].figures == {"cider": 19.54}
+    assert [system.label for system in found.systems] == ["MLE top_p=0.3", "MLE top_k=40", "MLE 3-block"]
     assert compare_stochastic(RUNS[1:2], "scenes") is None
 
 
