@@ -183,23 +183,6 @@ def test_one_bar_for_all_readings_of_a_file(capsys, tmp_path, monkeypatch, optio
     assert shown == [(read, readings * size, read == readings * size) for read in expected]
 
 
-def test_corpus_prints_the_paper_s_rows_and_the_gap(capsys):
-    code, out, _ = run(capsys, "--corpus", "wikitext-103")
-    assert code == 0
-    for expected in (
-        "18,271",
-        ".17747",
-        ".28479",
-        ".47993",
-        ".38180",
-        "27,546",
-        ".32529",
-        "27,598",
-        "−1.59k",
-    ):
-        assert expected in out
-
-
 def test_help_has_an_example(capsys):
     code, out, _ = run(capsys, "--help")
     assert code == 0

@@ -73,16 +73,6 @@ def test_terminal_table_wide_and_narrow(runs):
         assert "• 3 of 9 articles are cut." in text
 
 
-def test_the_papers_rows_stand_beside_its_corpora(tmp_path):
-    sheet = load_sheet([make_run(tmp_path / "mle", "mle", "x", corpus="nyt50")], "nyt50")
-    paper = {row.label: row.figures["rouge_1"].mean for row in sheet.rows if row.kind == "paper"}
-    assert paper == {
-        "MLE, in the paper": 48.73,
-        "UL α=0.5, in the paper": 48.54,
-        "SG γ=0.8, in the paper": 49.29,
-    }
-
-
 def test_of_several_strengths_it_says_which_the_validation_set_chooses(tmp_path):
     found = {"mle": [{"0.0": 30.0}], "sg=0.5": [{"0.0": 21.0, "1.0": 23.0}, {"0.0": 20.0}], "sg=0.2": [{"0.0": 21.4}]}
     runs = [
