@@ -1,4 +1,4 @@
-"""Speed and memory, measured side by side in one run: `python -m benchmarks NAME`, or `python -m benchmarks NAME`."""
+"""Speed and memory, measured side by side in one run: `python -m benchmarks NAME`."""
 
 # Each is a module here with a `main(argv)`.
 BENCHMARKS = {
@@ -7,6 +7,5 @@ BENCHMARKS = {
     "throughput": "Training steps with the framework's own loss, and ours attached: MLE, ScaleGrad, unlikelihood.",
     "decoding": "Decoding with our cache, which has room for the whole text, beside the library's own.",
     "metrics": "Rep/l and Rep-n beside loops in plain Python.",
-    "study": "The human study's page under load: many raters at once, and a server killed under them.",
     "plot": "Time and memory over vocabulary and sequence length, drawn from a stored GPU run.",
 }

@@ -32,12 +32,6 @@ def test_every_benchmark_has_a_main():
         ("throughput", "--length", "1", "a whole number of at least 2"),
         ("throughput", "--vocab", "0", "a whole number of at least 2"),
         ("throughput", "--width", "0", "a whole number of at least 1"),
-        ("study", "--raters", "0", "a whole number of at least 1"),
-        ("study", "--raters", "many", "a whole number of at least 1"),
-        ("study", "--seconds", "0", "a number of at least 1"),
-        ("study", "--seconds", "inf", "a number of at least 1"),
-        ("study", "--pause", "0", "a number of at least 0.01"),
-        ("study", "--kill-after", "0", "a whole number of at least 1"),
     ],
 )
 def test_counts_of_nothing_are_refused_before_anything_runs(name, option, value, said, capsys, tmp_path, monkeypatch):

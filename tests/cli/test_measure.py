@@ -132,31 +132,10 @@ def test_missing_file_no_file_and_mixed_options(capsys, files):
     for arguments, sentence in [
         ([files / "no.txt"], "no.txt: there is no such file"),
         ([], "no file to measure; expected at least one, or - for standard input"),
-        (["--corpus", "c4"], "corpus is 'c4'"),
-        ([files / "mle.jsonl", "--corpus", "wikitext-103"], "--corpus prints the rows of a corpus"),
     ]:
         code, out, err = run(capsys, *arguments)
         assert (code, out) == (2, "")
         assert sentence in err
-
-
-@pytest.mark.parametrize(
-    "option",
-    [
-        ("--field", "text"),
-        ("--format", "txt"),
-        ("--separator", "line"),
-        ("--human", "own.txt"),
-        ("--limit", "5"),
-        ("--words", "5"),
-        ("--worst", "3"),
-        ("--html", "report.html"),
-    ],
-)
-def test_options_for_files_do_not_go_with_a_corpus(capsys, option):
-    code, out, err = run(capsys, "--corpus", "wikitext-103", "--json", *option)
-    assert (code, out) == (2, "")
-    assert err == f"scalegrad: {option[0]} is for files; only --json goes with --corpus\n"
 
 
 @pytest.mark.parametrize(("options", "readings"), [([], 1), (["--words", "4"], 2)])

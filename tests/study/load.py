@@ -1,6 +1,6 @@
 """The study server under load: how long an answer takes to be acknowledged, and whether all of them are kept.
 
-python -m benchmarks study --raters 200 --seconds 60 --out benchmarks/study-load-sqlite.json
+python -m tests.study.load --raters 200 --seconds 60 --out benchmarks/study-load-sqlite.json
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def main(argv: list[str]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks study",
+        prog="python -m tests.study.load",
         description="The study server under load, raters and server on this machine.",
-        epilog="example: python -m benchmarks study --raters 200 --seconds 60",
+        epilog="example: python -m tests.study.load --raters 200 --seconds 60",
     )
     parser.add_argument("--raters", type=at_least(1), default=200, help="raters at once")
     parser.add_argument("--seconds", type=at_least(1.0), default=60, help="how long they rate")
