@@ -219,7 +219,6 @@ def test_from_new_to_analyse(tmp_path, files, capsys):
     assert run("study", "analyse", str(folder)) == 0
     printed = capsys.readouterr().out
     assert "80.0%" in printed
-    assert "paper" in printed
     assert run("study", "analyse", str(folder), "--level", "2") == 2
     assert capsys.readouterr().err == "scalegrad: level must be a share between 0 and 1, not 2\n"
 
