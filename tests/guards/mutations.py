@@ -29,10 +29,17 @@ TESTS = {
     "decoding": [
         "tests/decoding",
         "tests/models/test_memory.py",
+        "tests/models/test_start.py",
         "tests/models/test_pretrained.py",
         "tests/cli/test_complete.py",
     ],
-    "runs": ["tests/runs", "tests/tasks/training", "tests/training", "tests/cli/test_evaluate.py"],
+    "runs": [
+        "tests/runs",
+        "tests/tasks/training",
+        "tests/training",
+        "tests/cli/test_evaluate.py",
+        "tests/tasks/open_ended/test_evaluate_command.py",
+    ],
 }
 SWAPS = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="),
