@@ -103,3 +103,10 @@ def test_record(loss, told):
     found = record(loss)
     assert {key: found[key] for key in told} == told
     assert json.loads(json.dumps(found)) == found
+
+
+def test_a_record_without_a_name_for_gamma_is_no_objective():
+    """γ as a function of position or entropy has no name, and neither has a model that was trained elsewhere."""
+    assert objectives.of_record({"objective": "sg", "gamma": "by_entropy"}) is None
+    assert objectives.of_record({}) is None
+    assert objectives.of_record({"objective": "ul", "alpha": 0.5}) == objectives.parse("ul=0.5")
