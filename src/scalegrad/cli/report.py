@@ -29,7 +29,7 @@ def command(
     plots: Plots = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare runs: their figures beside human text and the paper's, training curves, and texts side by side.
+    """Compare runs: their figures beside human text, training curves, and texts side by side.
 
     Runs that differ by their seed alone are merged into one row, mean ± deviation.
 

@@ -42,7 +42,7 @@ def compare_runs(runs: Sequence[Run], corpus: str | None = None) -> Comparison:
     """Runs side by side on `corpus` (by default the one most of them were scored on), seeds of one config merged.
 
     Every decoding after a run's first becomes a row of its own. The human row is the runs' own, recomputed for their
-    tokenizer; the paper's rows of the same corpus and objectives come last.
+    tokenizer.
     """
     scored = [(run, _evaluations(run)) for run in runs]
     chosen = corpus or _commonest(scored)
