@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from scalegrad.functional.losses import Batch
+from scalegrad.functional.inputs import Batch
 from scalegrad.integrations.documents import document_starts, last_columns
 
 IGNORED = -100  # a label that is no target, as everywhere in Hugging Face

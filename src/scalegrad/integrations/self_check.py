@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from scalegrad._memory import free_memory
-from scalegrad.functional.losses import Batch
+from scalegrad.functional.inputs import Batch
 from scalegrad.integrations.routers import with_router_losses
 from scalegrad.nn import ScaleGradLoss
 
