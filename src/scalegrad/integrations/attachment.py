@@ -13,13 +13,22 @@ from torch.nn import functional as F
 
 from scalegrad.functional.inputs import Batch, check_linear, check_logits
 from scalegrad.functional.losses import Parts
-from scalegrad.integrations import refusals
 from scalegrad.integrations.decoder_inputs import decoder_inputs
-from scalegrad.integrations.documents import MARKS
-from scalegrad.integrations.labels import IGNORED, causal_batch, encoder_decoder_batch, logit_positions
+from scalegrad.integrations.first_batch import (
+    compare,
+    has_room,
+    no_traces,
+    own_copies,
+    refuse_late_attachment,
+    refuse_lengths,
+    refuse_parts_of_rows,
+    refuse_sequence_parallelism,
+    refuse_unknown_labels,
+    refuse_wrong_labels,
+)
+from scalegrad.integrations.labels import IGNORED, MARKS, causal_batch, encoder_decoder_batch, logit_positions
 from scalegrad.integrations.output_layer import Finish, OutputLayer, Request, find_finish, is_plain
 from scalegrad.integrations.routers import with_router_losses
-from scalegrad.integrations.self_check import compare, has_room, no_traces, own_copies
 from scalegrad.nn import ScaleGradLoss
 from scalegrad.objectives import TokenLoss
 from scalegrad.ops.dispatch import Linear, Logits
@@ -231,18 +240,18 @@ class Attachment:
 
     def _refuse(self, call: dict[str, Any], batch: Batch) -> None:
         causal = not self.model.config.is_encoder_decoder
-        refusals.refuse_sequence_parallelism()
-        refusals.refuse_late_attachment(causal)
+        refuse_sequence_parallelism()
+        refuse_late_attachment(causal)
         if not causal:
             return
-        refusals.refuse_wrong_labels(call.get("labels"), call.get("shift_labels"))
-        refusals.refuse_lengths(call.get("cu_seq_lens_q"), batch.targets.numel())
+        refuse_wrong_labels(call.get("labels"), call.get("shift_labels"))
+        refuse_lengths(call.get("cu_seq_lens_q"), batch.targets.numel())
         if call.get("past_key_values") is None:
-            refusals.refuse_parts_of_rows(call.get("position_ids"), call.get("attention_mask"))
+            refuse_parts_of_rows(call.get("position_ids"), call.get("attention_mask"))
         labels = call["shift_labels"] if call.get("labels") is None else call["labels"]
         if self._positions(call) is not None and labels.shape != batch.targets.shape:
             spread = _labels_of(batch.targets) if self.prompt or batch.context is None else batch.context
-            refusals.refuse_unknown_labels(spread, call["input_ids"])
+            refuse_unknown_labels(spread, call["input_ids"])
 
     def _probe(self, arguments: dict[str, Any]) -> Any:
         """One forward pass that leaves no trace, neither in the model nor in what it is called with."""
