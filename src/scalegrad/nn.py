@@ -61,8 +61,9 @@ class _TokenLoss(nn.Module):
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        values = ((f.name, getattr(self.options, f.name), f.default) for f in fields(Options))
-        changed = [f"{name}={value!r}" for name, value, default in values if value != default]
+        default = Options(SEEN)
+        values = ((f.name, getattr(self.options, f.name)) for f in fields(Options))
+        changed = [f"{name}={value!r}" for name, value in values if value != getattr(default, name)]
         return ", ".join([self._strength(), *changed])
 
 

@@ -36,7 +36,7 @@ class Options:
         return_parts: return `(loss, Parts)`.
     """
 
-    discourage: TokenSet = SEEN
+    discourage: TokenSet  # no default: torch 2.11 cannot make one in a graph that is being compiled
     ignore_index: int = -100
     label_smoothing: float = 0.0
     reduction: Reduction = "mean"

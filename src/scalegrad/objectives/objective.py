@@ -118,8 +118,11 @@ def record(loss: TokenLoss) -> dict[str, Any]:
     else:
         gamma = _describe_gamma(loss.gamma)
         about = {"objective": "mle" if gamma == 1.0 else "sg", "gamma": gamma}
-    values = {field.name: (getattr(loss.options, field.name), field.default) for field in fields(Options)}
-    del values["discourage"]
+    values = {
+        field.name: (getattr(loss.options, field.name), field.default)
+        for field in fields(Options)
+        if field.name != "discourage"
+    }
     changed = {name: value for name, (value, default) in values.items() if value != default}
     return {**about, "discourage": repr(loss.options.discourage), "options": changed, "scalegrad_version": __version__}
 
