@@ -23,8 +23,17 @@ LAYERS = (
     ("sets", "gamma"),
 )
 LAYER = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
-ANYWHERE = ("counts", "extras", "_hub", "_memory", "_places", "_version")  # small, and importing none of the others
-PUBLIC = ("nn", "functional", "sets", "gamma", "_version")  # what the package's own __init__ may name
+ANYWHERE = (
+    "counts",
+    "extras",
+    "options",
+    "_hub",
+    "_lazy",
+    "_memory",
+    "_places",
+    "_version",
+)  # small, and importing none of the others
+PUBLIC = ("nn", "functional", "sets", "gamma", "_lazy", "_version")  # what the package's own __init__ may name
 NEIGHBOURS = (("lab", "tasks"),)  # (user, used) of one layer: many runs at once are runs of a task
 LOSSES = ("nn", "functional", "ops")
 WITHOUT_LOSSES = ("metrics", "study")

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from scalegrad.functional.heads import Head, LinearHead, LogitsHead
-from scalegrad.functional.losses import Batch, Loss, check_alpha, scale_grad_loss, unlikelihood_loss
+from scalegrad.functional.losses import Batch, Loss, scale_grad_loss, unlikelihood_loss
 from scalegrad.functional.options import OptionArguments, Options
-from scalegrad.gamma import Gamma, Schedule, at_step, check_gamma
+from scalegrad.gamma import Gamma, Schedule, at_step, check_alpha, check_gamma
 
 
 class _TokenLoss(nn.Module):

@@ -12,7 +12,7 @@ from torch import Tensor
 from scalegrad.functional.heads import Head, LinearHead, LogitsHead
 from scalegrad.functional.inputs import Sequences, check_local, check_not_flattened, check_targets, read_sequences
 from scalegrad.functional.options import OptionArguments, Options
-from scalegrad.gamma import Gamma, RewardRepetition, Schedule, at_step, check_gamma, check_gamma_tensor
+from scalegrad.gamma import Gamma, RewardRepetition, Schedule, at_step, check_alpha, check_gamma, check_gamma_tensor
 from scalegrad.ops.dispatch import Call
 from scalegrad.ops.rows import Objective, Rows, arithmetic_dtype
 from scalegrad.sets import Ids
@@ -210,13 +210,6 @@ def unlikelihood_loss(head: Head, batch: Batch, alpha: float, options: Options) 
 def _without_set(options: Options) -> Options:
     """At γ = 1 or α = 0 the set changes nothing but the parts: leave it out where these are not asked for."""
     return options if options.return_parts else replace(options, discourage=_NOTHING)
-
-
-def check_alpha(alpha: float) -> float:
-    """α as a finite float from 0, or a ValueError."""
-    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 <= alpha < math.inf:
-        raise ValueError(f"alpha must be a finite number from 0, not {alpha!r}")
-    return float(alpha)
 
 
 def _looks(head: Head, options: Options) -> bool:

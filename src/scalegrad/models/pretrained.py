@@ -6,9 +6,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from scalegrad._hub import hub_problem
 from scalegrad.counts import counted
@@ -16,6 +14,9 @@ from scalegrad.extras import need
 from scalegrad.models import base
 from scalegrad.models.gguf_header import read_header
 from scalegrad.models.start import start_ids
+
+if TYPE_CHECKING:
+    import torch
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -171,6 +172,8 @@ def _refusals(name: str) -> Iterator[None]:
 
 def find_device(name: str = "auto") -> torch.device:
     """The device called `name`; "auto" is the accelerator where there is one, else the CPU."""
+    import torch
+
     if name == "auto":
         current = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         return current or torch.device("cpu")

@@ -9,8 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import torch
-
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 SCHEDULES = ("linear", "cosine", "constant", "constant_with_warmup", "inverse_sqrt")
 
@@ -104,6 +102,8 @@ class Settings:
         """ "no", "bf16" or "fp16" for this machine."""
         if self.precision != "auto":
             return {"fp32": "no"}.get(self.precision, self.precision)
+        import torch
+
         return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False) else "no"
 
     @classmethod
