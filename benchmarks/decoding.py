@@ -47,7 +47,7 @@ def measure(strategy: str, case: Case, clock: Clock, rounds: int) -> list[Row]:
 
 def _decode(model: Any, prompts: Tensor, strategy: str, case: Case, *, roomy: bool) -> Tensor:
     inputs = {"input_ids": prompts, "attention_mask": torch.ones_like(prompts)}
-    arguments = generation_arguments(model, inputs, strategy, max_new_tokens=case.steps - PROMPT)
+    arguments = generation_arguments(model, inputs, strategy, new_tokens=case.steps - PROMPT)
     if not roomy:
         del arguments["past_key_values"]
     found: Tensor = model.generate(**inputs, **arguments)

@@ -60,22 +60,22 @@ def glimpse(seed: int = 0) -> Recipe:
     assert recipe.selector is not None
     return replace(
         recipe,
-        selector=replace(recipe.selector, max_steps=2, evaluate_every=2, precision="fp32"),
-        writer=replace(recipe.writer, max_steps=10, evaluate_every=10, precision="fp32"),
+        selector=replace(recipe.selector, max_steps=2, evaluate_every=2, dtype="float32"),
+        writer=replace(recipe.writer, max_steps=10, evaluate_every=10, dtype="float32"),
         encoder=Noam(0.01, warmup=4),
         decoder=Noam(0.06, warmup=4),
         decoder_shape={"decoder_layers": 1, "decoder_inner": 64},
         source_tokens=None,
         min_new_tokens=4,
-        max_new_tokens=12,
+        new_tokens=12,
     )
 
 
 def news_recipe(seed: int = 0) -> Recipe:
     """A causal LM on news: articles of 640 tokens, two epochs, 16 pairs a step."""
     recipe = finetune(seed)
-    writer = replace(recipe.writer, epochs=2, batch_size=16, accumulation=1, learning_rate=5e-5, evaluate_every=28)
-    return replace(recipe, writer=writer, source_tokens=640, max_new_tokens=110)
+    writer = replace(recipe.writer, epochs=2, batch=16, accumulation=1, learning_rate=5e-5, evaluate_every=28)
+    return replace(recipe, writer=writer, source_tokens=640, new_tokens=110)
 
 
 def paper_plan(setup: Setup, corpus: str, data: str) -> Plan:
@@ -137,8 +137,8 @@ def _evaluation(recipe: Recipe, **others: Any) -> Evaluation:
 
 
 def _quiet(recipe: Recipe) -> Recipe:
-    selector = recipe.selector and replace(recipe.selector, trackers=())
-    return replace(recipe, selector=selector, writer=replace(recipe.writer, trackers=()))
+    selector = recipe.selector and replace(recipe.selector, tracker=())
+    return replace(recipe, selector=selector, writer=replace(recipe.writer, tracker=()))
 
 
 def unpacked(model: str, folder: Path) -> str:

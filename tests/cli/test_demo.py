@@ -9,7 +9,7 @@ from scalegrad.data import embedded
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended import corpora, data
 
-SMALL = ["--steps=2", "--batch-size=1", "--prefixes=3", "--chunks=1", "--gamma=0.3", "--alpha=0.5"]
+SMALL = ["--steps=2", "--batch=1", "--prefixes=3", "--chunks=1", "--gamma=0.3", "--alpha=0.5"]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ LIMITS: dict[str, Any] = {"chunks": 2, "prefixes": 3, "new_tokens": 50}
 @pytest.fixture
 def tried(saved_tiny: Path, tiny_text: Path) -> Sweep:
     """MLE, one γ, one α, one seed."""
-    settings = Settings(max_steps=2, batch_size=2, learning_rate=1e-2, evaluate_every=1, trackers=())
+    settings = Settings(max_steps=2, batch=2, learning_rate=1e-2, evaluate_every=1, tracker=())
     config = TrainConfig(str(saved_tiny), (str(tiny_text),), length=40, settings=settings)
     return Sweep(config, (0.5,), (1.0,), seeds=1, corpus=str(tiny_text), **LIMITS)
 

@@ -27,14 +27,14 @@ def plan(tmp_path):
             "scitldr",
             replace(
                 recipe,
-                selector=replace(recipe.selector, max_steps=1, evaluate_every=1, trackers=(), precision="fp32"),
-                writer=replace(recipe.writer, max_steps=2, evaluate_every=2, trackers=(), precision="fp32"),
+                selector=replace(recipe.selector, max_steps=1, evaluate_every=1, tracker=(), dtype="float32"),
+                writer=replace(recipe.writer, max_steps=2, evaluate_every=2, tracker=(), dtype="float32"),
                 decoder_shape={"decoder_layers": 1, "decoder_inner": 16},
             ),
             limit=8,
         )
 
-    how = Evaluation(betas=(0.0, 1.0), max_new_tokens=4, mover=False, batch=8)
+    how = Evaluation(betas=(0.0, 1.0), new_tokens=4, mover=False, batch=8)
     return Plan("abstracts", (task(0), task(1)), ("mle", "sg=0.8", "sg=0.5"), how, choose=2, limit=2)
 
 

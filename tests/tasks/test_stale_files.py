@@ -25,7 +25,7 @@ from tests.tasks.open_ended.conftest import saved, text_file, tiny
 __all__ = ["saved", "text_file", "tiny"]
 
 NEW = {"config.json", "environment.json", "notes.txt"}
-QUICK = training.Settings(max_steps=1, batch_size=2, trackers=())
+QUICK = training.Settings(max_steps=1, batch=2, tracker=())
 
 
 class Stop(Exception):

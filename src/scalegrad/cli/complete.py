@@ -47,7 +47,7 @@ Gamma = Annotated[
     float | None,
     typer.Option(help="Novelty penalty, γ in (0, 1]: log γ is added to the logits of tokens already said."),
 ]
-Most = Annotated[int | None, typer.Option("--max-new-tokens", help="Generate at most this many tokens (default: 100).")]
+Most = Annotated[int | None, typer.Option("--new-tokens", help="Generate at most this many tokens (default: 100).")]
 Least = Annotated[int | None, typer.Option("--min-new-tokens", help="Generate at least this many tokens (default: 0).")]
 Seed = Annotated[int, typer.Option(help="Seed; a text depends on it, its prefix and its place in the file.")]
 Batch = Annotated[str, typer.Option(help="Prefixes at a time, or auto: what fits into memory.")]
@@ -65,7 +65,7 @@ def command(
     out: Out = "-",
     strategy: Strat = "greedy",
     gamma: Gamma = None,
-    max_new_tokens: Most = None,
+    new_tokens: Most = None,
     min_new_tokens: Least = None,
     start: Start = "auto",
     seed: Seed = 0,
@@ -88,7 +88,7 @@ def command(
     from scalegrad.models.start import check_start
 
     check_start(start)
-    least, most = _lengths(protocol, min_new_tokens, max_new_tokens)
+    least, most = _lengths(protocol, min_new_tokens, new_tokens)
     _check(prefixes, field, protocol, text, out, limit, as_json)
     need("transformers", extra="complete")
     quiet_transformers()
@@ -113,7 +113,7 @@ def command(
             items,
             target,
             chosen,
-            max_new_tokens=most,
+            new_tokens=most,
             min_new_tokens=least,
             seed=seed,
             batch=size,

@@ -38,7 +38,7 @@ def command(
     gamma: Gamma = 0.2,
     alpha: Alpha = 1.0,
     steps: Steps = 100,
-    batch_size: BatchSize = 8,
+    batch: BatchSize = 8,
     learning_rate: Rate = None,
     prefixes: Prefixes = 120,
     chunks: Chunks = 24,
@@ -63,7 +63,7 @@ def command(
 
     began = time.perf_counter()
     sweep = demo(
-        model, gamma=gamma, alpha=alpha, steps=steps, batch_size=batch_size, learning_rate=learning_rate,
+        model, gamma=gamma, alpha=alpha, steps=steps, batch=batch, learning_rate=learning_rate,
         prefixes=prefixes, chunks=chunks, seeds=seeds,
     )  # fmt: skip
     with bars() as told:

@@ -66,7 +66,7 @@ def command(
     length: Length = None,
     max_steps: Steps = None,
     epochs: Epochs = None,
-    batch_size: BatchSize = None,
+    batch: BatchSize = None,
     accumulation: Accumulation = None,
     learning_rate: Rate = None,
     warmup_steps: Warmup = None,
@@ -97,7 +97,7 @@ def command(
     from scalegrad.training import Settings
 
     told = {name: value for name, value in given.items() if value is not None}
-    settings = Settings(**{name: told[name] for name in Settings.names() if name in told}, trackers=())
+    settings = Settings(**{name: told[name] for name in Settings.names() if name in told}, tracker=())
     asked: dict[str, Any] = {name: told[name] for name in ("init", "validation", "protocol", "length") if name in told}
     config = TrainConfig(model, tuple(data), settings=settings, trust_remote_code=trust_remote_code, **asked)
     sweep = Sweep(

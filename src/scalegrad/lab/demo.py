@@ -17,7 +17,7 @@ def demo(
     gamma: float = 0.2,
     alpha: float = 1.0,
     steps: int = 100,
-    batch_size: int = 8,
+    batch: int = 8,
     learning_rate: float | None = None,
     prefixes: int = 120,
     chunks: int = 24,
@@ -36,12 +36,12 @@ def demo(
         raise ValueError(f"steps must be at least 1, not {steps}")
     settings = Settings(
         max_steps=steps,
-        batch_size=batch_size,
+        batch=batch,
         learning_rate=learning_rate or LEARNING_RATES.get(model, 3e-5),
         warmup_steps=0.1,
         evaluate_every=max(steps // 4, 1),
         log_every=max(steps // 20, 1),
-        trackers=(),
+        tracker=(),
     )
     config = TrainConfig(
         model, ("wikitext-2:prose",), validation="wikitext-103:valid", validation_sequences=48, settings=settings

@@ -50,7 +50,7 @@ def trained(tmp_path_factory):
     """The whole experiment on a handful of scenes, once."""
     folder = tmp_path_factory.mktemp("captioner")
     sizes, recipe = {"train": 24, "valid": 4, "test": 4}, lab.SCALES["small"][1]
-    tiny = replace(recipe, hidden_size=16, attention_size=8, epochs=1, batch_size=12, more_than=0, evaluations=1)
+    tiny = replace(recipe, hidden_size=16, attention_size=8, epochs=1, batch=12, more_than=0, evaluations=1)
     patched = pytest.MonkeyPatch()
     patched.setitem(lab.SCALES, "small", (sizes, tiny))
     patched.setattr("scalegrad.tasks.captioning.scoring.MOST_TOKENS", 12)  # untrained, it would not find an end
@@ -82,7 +82,7 @@ def test_training_leaves_tables_runs_and_a_page(trained):
 def test_a_finished_folder_is_only_read(trained, capsys):
     before = {path: path.stat().st_mtime_ns for path in trained.rglob("done.json")}
     sizes, recipe = {"train": 24, "valid": 4, "test": 4}, lab.SCALES["small"][1]
-    tiny = replace(recipe, hidden_size=16, attention_size=8, epochs=1, batch_size=12, more_than=0, evaluations=1)
+    tiny = replace(recipe, hidden_size=16, attention_size=8, epochs=1, batch=12, more_than=0, evaluations=1)
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(lab.SCALES, "small", (sizes, tiny))
         with pytest.raises(SystemExit):
@@ -256,7 +256,7 @@ def test_trainings_side_by_side(tmp_path, monkeypatch):
 def test_one_training_of_the_gpu_command(tmp_path, monkeypatch):
     """What such a process does, at small size: one objective, one seed, no summary."""
     sizes = {"train": 12, "valid": 2, "test": 2}
-    small = {"hidden_size": 8, "attention_size": 4, "epochs": 1, "batch_size": 12, "more_than": 0, "evaluations": 1}
+    small = {"hidden_size": 8, "attention_size": 4, "epochs": 1, "batch": 12, "more_than": 0, "evaluations": 1}
     monkeypatch.setitem(lab.SCALES, "large", (sizes, replace(lab.SCALES["large"][1], **small)))
     monkeypatch.setattr("scalegrad.tasks.captioning.scoring.choose_beta.__defaults__", ((0.0,), None))
     monkeypatch.setattr("scalegrad.tasks.captioning.scoring.MOST_TOKENS", 8)

@@ -153,7 +153,7 @@ def test_mistakes(saved, arguments, said, capsys, tmp_path, monkeypatch):
 
 def test_a_sweep_recommends(saved, text_file, tmp_path, capsys):
     out = tmp_path / "sweep"
-    training = ("--max-steps", "1", "--batch-size", "2", "--length", "40", "--validation", "none", "--alpha", "none")
+    training = ("--max-steps", "1", "--batch", "2", "--length", "40", "--validation", "none", "--alpha", "none")
     words = ("sweep", saved, text_file, "--gamma", "0.5", "--seeds", "1", "--corpus", text_file, "--out", out)
     found = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json"))
     assert [row["label"] for row in found["rows"]] == ["MLE", "SG γ=0.5", "MLE, decoded with γ=0.5", "Human"]

@@ -55,7 +55,7 @@ def options(model, text, out, *more):
     usual = (
         "--length",
         32,
-        "--batch-size",
+        "--batch",
         2,
         "--accumulation",
         2,
@@ -248,7 +248,7 @@ def test_seeds_json_and_completing_with_what_came_out(model, text, tmp_path, cap
     first, second = (weights(Path(run["run"])) for run in told["runs"])
     assert first != second
     (tmp_path / "p.txt").write_text("the horses\n")
-    few = ("--max-new-tokens", 20, "--out", tmp_path / "c.jsonl")
+    few = ("--new-tokens", 20, "--out", tmp_path / "c.jsonl")
     train("complete", told["runs"][0]["model"], "--prefixes", tmp_path / "p.txt", *few)
     assert json.loads((tmp_path / "c.jsonl").read_text())["tokens"] > 0
     assert not (tmp_path / "runs" / "seed-0" / "tensorboard").exists()

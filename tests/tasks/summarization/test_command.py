@@ -55,7 +55,7 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
     articles = tmp_path / "articles.jsonl"
     long = "the cat sat on the mat . " * 60
     articles.write_text(f'{{"id": "a", "article": "the cat sat ."}}\nbroken\n{{"article": ""}}\n{{"text": "{long}"}}\n')
-    code, told, err = run(capsys, "summarize", articles, "--model", out / "mle", "--max-new-tokens", "4")
+    code, told, err = run(capsys, "summarize", articles, "--model", out / "mle", "--new-tokens", "4")
     assert code == 0
     lines = [json.loads(line) for line in told.splitlines()]
     assert [line["id"] for line in lines] == ["a", "line 2", "line 3", "line 4"]
@@ -71,7 +71,7 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
         articles,
         "-m",
         out / "mle",
-        "--max-new-tokens",
+        "--new-tokens",
         "4",
         "--out",
         tmp_path / "s.jsonl",

@@ -22,9 +22,9 @@ from scalegrad.tasks.summarization.writing import summarize
 from scalegrad.training import Settings
 from tests.tiny_bert import WORDS, save_tiny_bert, tiny_tokenizer
 
-QUIET = {"trackers": (), "weight_decay": 0.0, "max_grad_norm": 0.0, "precision": "fp32"}
+QUIET = {"tracker": (), "weight_decay": 0.0, "max_grad_norm": 0.0, "dtype": "float32"}
 RECIPE = Recipe(
-    selector=Settings(max_steps=4, batch_size=4, evaluate_every=2, **QUIET),
+    selector=Settings(max_steps=4, batch=4, evaluate_every=2, **QUIET),
     writer=Settings(max_steps=6, accumulation=2, evaluate_every=2, **QUIET),
     selector_rate=Noam(0.01, 2),
     encoder=Noam(0.01, 2),
@@ -32,7 +32,7 @@ RECIPE = Recipe(
     tokens=40,
     label_smoothing=0.1,
     decoder_shape={"decoder_layers": 1, "decoder_inner": 32},
-    max_new_tokens=8,
+    new_tokens=8,
 )
 
 
@@ -129,7 +129,7 @@ def test_twenty_pairs_are_learned_by_heart(tmp_path):
     pairs = made_pairs(20, seed=5)
     bert = save_tiny_bert(tmp_path / "bert", width=64, dropout=0.0)
     recipe = Recipe(
-        writer=Settings(max_steps=110, batch_size=20, evaluate_every=110, **QUIET),
+        writer=Settings(max_steps=110, batch=20, evaluate_every=110, **QUIET),
         encoder=Noam(0.004, 20),
         decoder=Noam(0.02, 20),
         decoder_shape={"decoder_layers": 2, "decoder_inner": 128, "decoder_dropout": 0.0},
@@ -139,8 +139,8 @@ def test_twenty_pairs_are_learned_by_heart(tmp_path):
     model, tokenizer = load_summarizer(str(fitted.run.path), "cpu")
     form = format_for(model, tokenizer)
     expected = [pair.references[0] for pair in pairs]
-    assert summarize(model, form, pairs, "greedy", max_new_tokens=20) == expected
-    assert summarize(model, form, pairs, "beam=5,gnmt=1.0", max_new_tokens=20, batch=7) == expected
+    assert summarize(model, form, pairs, "greedy", new_tokens=20) == expected
+    assert summarize(model, form, pairs, "beam=5,gnmt=1.0", new_tokens=20, batch=7) == expected
 
 
 def test_label_smoothing_under_scalegrad_through_the_model(bert_folder):
@@ -219,10 +219,10 @@ def test_any_encoder_decoder_and_any_causal_model(save, prompt, data, tmp_path):
     """Two steps, an evaluation with β chosen and a stochastic decoding; the source counts as seen only where asked."""
     torch.manual_seed(0)
     save(tmp_path / "model")
-    recipe = Recipe(writer=Settings(max_steps=2, batch_size=4, evaluate_every=1, **QUIET), target_tokens=12)
+    recipe = Recipe(writer=Settings(max_steps=2, batch=4, evaluate_every=1, **QUIET), target_tokens=12)
     task = Task(str(tmp_path / "model"), data, recipe, prompt=prompt)
     (fitted,) = train(task, ["sg=0.5"], tmp_path / "out")
-    how = Evaluation(betas=(0.0, 1.0), strategies=("top_k=40",), max_new_tokens=6, mover=False)
+    how = Evaluation(betas=(0.0, 1.0), strategies=("top_k=40",), new_tokens=6, mover=False)
     found = evaluate_run(
         Run.open(tmp_path / "out" / "sg=0.5"), "made", task.pairs("validation"), task.pairs("test"), how
     )
@@ -243,14 +243,14 @@ def test_a_causal_model_stops_where_its_summaries_end(tmp_path):
     save_gpt2(tmp_path / "model", end=2, n_embd=64, n_layer=2, **still)
     pairs = made_pairs(8, seed=5)
     data = save_pairs(tmp_path / "data", train=pairs, validation=pairs)
-    settings = Settings(max_steps=80, batch_size=8, evaluate_every=80, learning_rate=5e-3, **QUIET)
+    settings = Settings(max_steps=80, batch=8, evaluate_every=80, learning_rate=5e-3, **QUIET)
     recipe = Recipe(writer=settings, target_tokens=12)
     task = Task(str(tmp_path / "model"), data, recipe, prompt="{article} show :")
     (fitted,) = train(task, ["mle"], tmp_path / "out")
     model, tokenizer = load_summarizer(str(fitted.run.path), "cpu")
     assert model.generation_config.eos_token_id == [2, tokenizer.eos_token_id]
     form = format_for(model, tokenizer, target_tokens=12, prompt="{article} show :")
-    written = summarize(model, form, pairs, "greedy", max_new_tokens=20)
+    written = summarize(model, form, pairs, "greedy", new_tokens=20)
     assert written == [pair.references[0] for pair in pairs]
 
 

@@ -97,7 +97,7 @@ def evaluate(
             for strategy in parsed:
                 out = folder / samples_name(corpus.name, strategy)
                 complete(
-                    model, tokenizer, items, out, strategy, max_new_tokens=new_tokens, min_new_tokens=new_tokens,
+                    model, tokenizer, items, out, strategy, new_tokens=new_tokens, min_new_tokens=new_tokens,
                     seed=seed, batch=batch, name=name, overwrite=overwrite, progress=_told(progress, str(strategy)),
                 )  # fmt: skip
                 texts = read_texts(out, "continuation")

@@ -88,7 +88,7 @@ def command(
     prompt: Prompt = None,
     max_steps: Steps = None,
     epochs: Epochs = None,
-    batch_size: BatchSize = None,
+    batch: BatchSize = None,
     accumulation: Accumulation = None,
     learning_rate: Rate = None,
     schedule: ScheduleName = None,
@@ -96,7 +96,7 @@ def command(
     weight_decay: Decay = None,
     max_grad_norm: Clip = None,
     evaluate_every: EvaluateEvery = None,
-    evaluation_batch_size: EvaluationBatch = None,
+    evaluation_batch: EvaluationBatch = None,
     save_every: SaveEvery = None,
     log_every: LogEvery = None,
     patience: Patience = None,
@@ -154,7 +154,7 @@ def _asked(given: dict[str, Any]) -> Recipe:
     if "max_steps" in settings or "epochs" in settings:
         settings = {"max_steps": None, "epochs": None, **settings}
     if "tracker" in told:
-        settings["trackers"] = tuple(name for name in told["tracker"] if name != "none")
+        settings["tracker"] = tuple(name for name in told["tracker"] if name != "none")
     plain = ("model", "init", "validation", "validation_sequences", "protocol", "length", "prompt")
     changes: dict[str, Any] = {name: told[name] for name in plain if name in told}
     if told.get("data"):

@@ -190,13 +190,13 @@ def most_validated(settings: Settings, sequences: int, length: float, validation
     A training pass takes at least twice as long as the forward pass it begins with, three times where all weights are
     trained. Lengths are means, in tokens. By counting, not by the clock: a resumed run must validate on the same.
 
-    >>> most_validated(Settings(max_steps=60, batch_size=8), 1_000, 300, 300)
+    >>> most_validated(Settings(max_steps=60, batch=8), 1_000, 300, 300)
     (96, 6)
     """
     processes = _processes()
-    batches = -(-sequences // settings.batch_size)
+    batches = -(-sequences // settings.batch)
     steps = settings.steps_to_evaluate(settings.steps(batches, processes))
-    trained = steps * settings.batch_size * settings.accumulation * processes * length
+    trained = steps * settings.batch * settings.accumulation * processes * length
     return max(int(2 * trained / validation_length), 1), steps
 
 

@@ -129,7 +129,7 @@ EvaluateEvery = Annotated[
 ]
 EvaluationBatch = Annotated[
     int | None,
-    typer.Option(help="Sequences at a time in validation (default: --batch-size).", rich_help_panel=SAVING),
+    typer.Option(help="Sequences at a time in validation (default: --batch).", rich_help_panel=SAVING),
 ]
 SaveEvery = Annotated[
     int | None, typer.Option(help="Steps between checkpoints (default: at validations).", rich_help_panel=SAVING)

@@ -82,7 +82,7 @@ Summarizer = Annotated[str, typer.Option("--model", "-m", help="A run's folder, 
 Written = Annotated[str, typer.Option("--out", metavar="FILE", help="JSONL to write, or - for standard output.")]
 Strategy = Annotated[str, typer.Option("--strategy", "-s", help="How to decode, such as greedy or top_p=0.9.")]
 Least = Annotated[int, typer.Option("--min-new-tokens", help="Generate at least this many tokens.")]
-Most = Annotated[int, typer.Option("--max-new-tokens", help="Generate at most this many tokens.")]
+Most = Annotated[int, typer.Option("--new-tokens", help="Generate at most this many tokens.")]
 
 
 @app.command()
@@ -202,7 +202,7 @@ def summarize(
     out: Written = "-",
     strategy: Strategy = "beam=5,gnmt=1.0,block_words=3",
     min_new_tokens: Least = 0,
-    max_new_tokens: Most = 140,
+    new_tokens: Most = 140,
     prompt: Prompt = None,
     seed: DecodingSeed = 0,
     batch: Batch = "auto",
@@ -238,7 +238,7 @@ def summarize(
             form,
             [pair for _, pair in good],
             strategy,
-            max_new_tokens=max_new_tokens,
+            new_tokens=new_tokens,
             min_new_tokens=min_new_tokens,
             seed=seed,
             batch=size,

@@ -29,7 +29,7 @@ class Evaluation:
     strategies: tuple[str, ...] = ()
     beams: int = BEAM.size
     min_new_tokens: int = 0
-    max_new_tokens: int = 140
+    new_tokens: int = 140
     mover: bool = True
     seed: int = 0
     batch: int | None = None
@@ -39,7 +39,7 @@ class Evaluation:
     @staticmethod
     def of(recipe: dict[str, Any], **others: Any) -> Evaluation:
         """With the lengths of a run's recipe."""
-        lengths = {name: recipe[name] for name in ("min_new_tokens", "max_new_tokens")}
+        lengths = {name: recipe[name] for name in ("min_new_tokens", "new_tokens")}
         return Evaluation(**{**lengths, **others})
 
 
@@ -82,7 +82,7 @@ def evaluate(
     """
     writing: dict[str, Any] = {
         "min_new_tokens": how.min_new_tokens,
-        "max_new_tokens": how.max_new_tokens,
+        "new_tokens": how.new_tokens,
         "source_seen": source_seen,
         "seed": how.seed,
         "batch": how.batch,

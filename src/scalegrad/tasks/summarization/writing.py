@@ -24,7 +24,7 @@ def summarize(
     pairs: Sequence[Pair],
     strategy: Strategy | str = BEAM,
     *,
-    max_new_tokens: int = 140,
+    new_tokens: int = 140,
     min_new_tokens: int = 0,
     source_seen: bool = False,
     seed: int = 0,
@@ -49,7 +49,7 @@ def summarize(
         return texts
     if batch is None:
         beams = strategy.size if isinstance(strategy, Beam) else 1
-        batch = batch_estimate(model, _length(sources[waiting[0]]) + max_new_tokens, beams)
+        batch = batch_estimate(model, _length(sources[waiting[0]]) + new_tokens, beams)
     empty = len(pairs) - len(waiting)
 
     def write(places: slice) -> None:
@@ -58,7 +58,7 @@ def summarize(
             model,
             _inputs(model, form, [source for place in chosen if (source := sources[place])]),
             strategy,
-            max_new_tokens=max_new_tokens,
+            new_tokens=new_tokens,
             min_new_tokens=min_new_tokens,
             seed=seed,
             keys=chosen,
