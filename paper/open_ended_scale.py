@@ -17,7 +17,8 @@ from scalegrad.models import base
 from scalegrad.models.memory import gpu_shares
 from scalegrad.runs import Run, only_here, write_json
 from scalegrad.tasks.open_ended import recipes
-from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
+from scalegrad.tasks.open_ended.config import TrainConfig
+from scalegrad.tasks.open_ended.training import find_finished
 from scalegrad.training import Settings
 
 MAIN = ("mle", "ul=1.0", "sg=0.2")  # of the paper's main table

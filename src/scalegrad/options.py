@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 try:
-    from cyclopts import Parameter
+    from cyclopts import Group, Parameter
 except ModuleNotFoundError:  # the library works without a command line
-    Parameter = None  # type: ignore[assignment, misc]
+    Group = Parameter = None  # type: ignore[assignment, misc]
 
 
 def option(**how: Any) -> Any:
@@ -52,8 +52,19 @@ def read_batch(text: str) -> int | None:
     return int(text)
 
 
+def _group(name: str, place: int) -> Any:
+    """A part of the help that has a title; parts come in the order of their places."""
+    return None if Group is None else Group(name, sort_key=place)
+
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
 FLAT = option(name="*")
+DATA, OPTIMISER, SAVING, MACHINE = (
+    _group(name, place) for place, name in enumerate(("Data", "Optimiser", "Validation and saving", "Machine"))
+)
 NUMBERS = parsed(numbers, metavar="LIST")
+MODEL = "A hub name, a folder, a run's folder, a .gguf file, or base: the small model that is shipped."
+Model = Annotated[str, option(help=MODEL)]
 AsJson = Annotated[bool, option(name="--json", help="Print JSON in place of tables and sentences.")]
 Overwrite = Annotated[bool, option(help="Start anew, whatever work of this kind is there already.")]
 SkipBad = Annotated[bool, option(help="Leave out lines or items that cannot be read, and count them.")]
@@ -71,6 +82,10 @@ class Loading:
     """auto, float32, bfloat16 or float16."""
     trust_remote_code: bool = False
     """Execute code that comes with the model."""
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}")
 
 
 def values(config: Any) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def test_the_papers_scale_down_to_its_first_step(saved_small, tmp_path):
     with pytest.raises(First):
         train(replace(job.config, validation_sequences=2), tmp_path / job.name, callbacks=[Stop()])
     run = Run.open(tmp_path / "sg-0.2-seed-0")
-    assert run.config["data"]["train"]["sources"] == [str(text)]
+    assert run.config["data"] == [str(text)]
     assert run.config["data"]["train"]["targets"] % 299 == 0
     assert run.config["settings"]["max_steps"] == 35_000
     assert not run.finished
@@ -391,7 +391,7 @@ def test_nothing_half_done_is_taken_for_done(setup, done, tmp_path):
     assert not jobs.is_done(longer, folder)
     other = replace(job, config=replace(job.config, length=50))
     assert not jobs.is_done(other, folder)
-    with pytest.raises(ValueError, match=r"holds another run: its data.train.sequences is \d+, not \d+"):
+    with pytest.raises(ValueError, match=r"holds another run: its sequences.train.sequences is \d+, not \d+"):
         jobs.run_job(other, folder)
     shutil.copytree(folder / job.name, tmp_path / job.name)
     (tmp_path / job.name / "done.json").unlink()

@@ -16,6 +16,7 @@ from scalegrad.runs import Run
 from scalegrad.tasks.captioning import experiment as captioning
 from scalegrad.tasks.captioning.training import SCENES
 from scalegrad.tasks.open_ended import training as open_ended
+from scalegrad.tasks.open_ended.config import TrainConfig
 from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run
 from scalegrad.tasks.summarization import training as summarization
@@ -61,7 +62,7 @@ def old_run(path, task, declared):
 
 
 def test_open_ended(saved, text_file, tmp_path, no_training):
-    config = open_ended.TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK)
+    config = TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK)
     old_run(tmp_path / "run", "open_ended", open_ended.FILES)
     assert (tmp_path / "run" / "lengths.json").is_file()
     with pytest.raises(Stop):
@@ -101,7 +102,7 @@ def test_another_tasks_run(before, saved, text_file, tmp_path, no_training):
     old_run(tmp_path / "run", before, declared)
     with pytest.raises(Stop):
         open_ended.train(
-            open_ended.TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK),
+            TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK),
             tmp_path / "run",
             overwrite=True,
         )
@@ -110,7 +111,7 @@ def test_another_tasks_run(before, saved, text_file, tmp_path, no_training):
 
 def test_figures_by_length_are_those_of_the_new_model(saved, text_file, tmp_path):
     """A real run, scored and measured at two lengths, then trained anew: nothing of the old model is left to trust."""
-    config = open_ended.TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK)
+    config = TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK)
     run = open_ended.train(config, tmp_path / "run").run
     model, tokenizer = load(str(run.model_path), "cpu")
     corpus = find_corpus(str(text_file))

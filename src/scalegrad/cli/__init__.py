@@ -23,7 +23,7 @@ VERBS = {
     "train": (OPEN_ENDED, "scalegrad.tasks.open_ended.train_command:app"),
     "evaluate": (OPEN_ENDED, "scalegrad.tasks.open_ended.evaluate_command:command"),
     "report": ("scalegrad.cli", "scalegrad.cli.report:command"),
-    "sweep": (OPEN_ENDED, "scalegrad.cli.sweep:command"),
+    "sweep": (OPEN_ENDED, "scalegrad.cli.sweep:app"),
     "summarize": ("scalegrad.tasks.summarization", "scalegrad.tasks.summarization.command:app"),
     "caption": ("scalegrad.tasks.captioning", "scalegrad.tasks.captioning.command:app"),
     "complete": ("scalegrad.cli", "scalegrad.cli.complete:command"),
@@ -90,21 +90,24 @@ def run(app: App, argv: Sequence[str] | None = None) -> None:
     except (CycloptsError, ValueError, OSError, MissingExtra, JobsFailed) as mistake:
         if os.environ.get("SCALEGRAD_TRACEBACK"):
             raise
-        said = _usage(mistake) if isinstance(mistake, CycloptsError) else _with_options(str(mistake), app, words)
-        print(f"{app.name[0]}: {said}", file=sys.stderr)
+        usage = isinstance(mistake, CycloptsError)
+        sentence = _usage(mistake, app.name[0]) if usage else _with_options(str(mistake), app, words)
+        print(f"{app.name[0].split()[-1]}: {sentence}", file=sys.stderr)
         sys.exit(1 if isinstance(mistake, JobsFailed) else 2)
     sys.exit(code or 0)
 
 
-def _usage(mistake: CycloptsError) -> str:
+def _usage(mistake: CycloptsError, program: str) -> str:
     """What is wrong with the words that were typed, in one sentence."""
-    from cyclopts import MissingArgumentError
+    from cyclopts import MissingArgumentError, UnusedCliTokensError
 
     mistake.verbose = False
+    if isinstance(mistake, UnusedCliTokensError):
+        return f"{(mistake.unused_tokens or [''])[0]!r} is one argument too many"
     argument = mistake.argument
     if isinstance(mistake, MissingArgumentError) and argument is not None and mistake.keyword is None:
         name = argument.name if argument.index is None else argument.name.lstrip("-").upper()
-        return f"{' '.join(mistake.command_chain or ())} needs {name}: {argument.parameter.help}".strip()
+        return f"{name} is missing; {' '.join((program, *(mistake.command_chain or ())))} --help says what it is"
     return str(mistake)
 
 
@@ -120,7 +123,7 @@ def _with_options(sentence: str, app: App, words: list[str]) -> str:
         for argument in arguments
         if not argument.children and argument.field_info.name
     }
-    first = re.match(r"([a-z_]+)(?=:| must| is )", sentence)
+    first = re.match(r"([a-z_]+)(?=:| must| is | ')", sentence)
     if first and first[1] in names:
         sentence = names[first[1]] + sentence[first.end() :]
     return re.sub(r"(?<![\w-])[a-z]+(?:_[a-z]+)+(?![\w=])", lambda word: names.get(word[0], word[0]), sentence)

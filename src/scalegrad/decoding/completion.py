@@ -14,9 +14,9 @@ import torch
 
 from scalegrad._version import __version__
 from scalegrad.counts import counted
-from scalegrad.decoding.generation import check_new_tokens, generate
+from scalegrad.decoding.generation import generate
 from scalegrad.decoding.journal import Journal
-from scalegrad.decoding.strategies import Beam, Strategy, parse
+from scalegrad.decoding.strategies import Beam, Strategy, check_new_tokens, parse
 from scalegrad.extras import need
 from scalegrad.models.memory import batch_estimate, out_of_memory
 

@@ -14,7 +14,7 @@ from scalegrad.decoding.cache import roomy_cache
 from scalegrad.decoding.history import History
 from scalegrad.decoding.processors import Processor
 from scalegrad.decoding.sampling import RowNoise
-from scalegrad.decoding.strategies import Beam, Strategy, parse
+from scalegrad.decoding.strategies import Beam, Strategy, check_new_tokens, parse
 from scalegrad.decoding.words import WordBlock
 from scalegrad.extras import need
 from scalegrad.models.pretrained import end_ids
@@ -96,14 +96,6 @@ def generate(
     new = History.of(model, inputs).generated(output).tolist()
     ends = end_ids(model)
     return [ids[: next((at for at, token in enumerate(ids) if token in ends), len(ids))] for ids in new]
-
-
-def check_new_tokens(min_new_tokens: int, new_tokens: int) -> None:
-    """A ValueError unless the lengths are such that a text can have them."""
-    if new_tokens < 1:
-        raise ValueError(f"new_tokens must be at least 1, not {new_tokens!r}")
-    if not 0 <= min_new_tokens <= new_tokens:
-        raise ValueError(f"min_new_tokens must lie in [0, {new_tokens}], not {min_new_tokens!r}")
 
 
 def generation_arguments(

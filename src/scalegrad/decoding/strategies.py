@@ -225,6 +225,14 @@ class Typical(_Sampling):
 STRATEGIES: dict[str, type[Strategy]] = {kind.name: kind for kind in (Greedy, Beam, TopK, TopP, MinP, Typical)}
 
 
+def check_new_tokens(min_new_tokens: int, new_tokens: int) -> None:
+    """A ValueError unless the lengths are such that a text can have them."""
+    if new_tokens < 1:
+        raise ValueError(f"new_tokens must be at least 1, not {new_tokens!r}")
+    if not 0 <= min_new_tokens <= new_tokens:
+        raise ValueError(f"min_new_tokens must lie in [0, {new_tokens}], not {min_new_tokens!r}")
+
+
 def parse(text: str) -> Strategy:
     """A strategy from its text: the name, with its own number after "=", then further fields.
 

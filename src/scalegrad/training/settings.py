@@ -9,12 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-from scalegrad.options import option
+from scalegrad.options import DTYPES, MACHINE, SAVING, option
 
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 SCHEDULES = ("linear", "cosine", "constant", "constant_with_warmup", "inverse_sqrt")
 
-SAVING, MACHINE = option(group="Validation and saving"), option(group="Machine")
+_SAVING, _MACHINE = option(group=SAVING), option(group=MACHINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,29 +47,29 @@ class Settings:
     """Clip gradients to this norm; 0: never."""
     seed: int = 0
     """Seed of the order of the data, dropout and new weights."""
-    evaluate_every: Annotated[int | None, SAVING] = None
+    evaluate_every: Annotated[int | None, _SAVING] = None
     """Steps between validations (default: a tenth of the run)."""
-    evaluation_batch: Annotated[int | None, SAVING] = None
+    evaluation_batch: Annotated[int | None, _SAVING] = None
     """Sequences at a time in validation (default: --batch)."""
-    save_every: Annotated[int | None, SAVING] = None
+    save_every: Annotated[int | None, _SAVING] = None
     """Steps between checkpoints (default: at validations)."""
-    log_every: Annotated[int, SAVING] = 10
+    log_every: Annotated[int, _SAVING] = 10
     """Steps between lines of metrics.jsonl."""
-    patience: Annotated[int | None, SAVING] = None
+    patience: Annotated[int | None, _SAVING] = None
     """Stop after this many validations without a better one (default: never)."""
-    tracker: Annotated[tuple[str, ...], SAVING] = ("tensorboard",)
+    tracker: Annotated[tuple[str, ...], _SAVING] = ("tensorboard",)
     """tensorboard, wandb, mlflow, …, or none. May be repeated."""
-    dtype: Annotated[str, MACHINE] = "auto"
+    dtype: Annotated[str, _MACHINE] = "auto"
     """auto (bfloat16 where the GPU has it), float32, bfloat16 or float16; weights are float32 in any case."""
-    gradient_checkpointing: Annotated[bool, MACHINE] = False
+    gradient_checkpointing: Annotated[bool, _MACHINE] = False
     """Use less memory and more time."""
-    compile: Annotated[bool, MACHINE] = False
+    compile: Annotated[bool, _MACHINE] = False
     """Compile the model with torch.compile."""
-    workers: Annotated[int, MACHINE] = 0
+    workers: Annotated[int, _MACHINE] = 0
     """Processes that load data."""
-    fsdp: Annotated[str | None, MACHINE] = None
+    fsdp: Annotated[str | None, _MACHINE] = None
     """JSON configuration of FSDP, as Trainer takes it."""
-    deepspeed: Annotated[str | None, MACHINE] = None
+    deepspeed: Annotated[str | None, _MACHINE] = None
     """JSON configuration of DeepSpeed."""
 
     RUNNING = ("tracker", "workers", "log_every")  # what a resumed run may change: the weights do not depend on it

@@ -11,7 +11,8 @@ import pytest
 from scalegrad import decoding
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended import training
-from scalegrad.tasks.open_ended.training import TrainConfig, train
+from scalegrad.tasks.open_ended.config import TrainConfig
+from scalegrad.tasks.open_ended.training import train
 from scalegrad.training import Settings
 from tests.tasks.open_ended.conftest import tiny_model
 
@@ -113,7 +114,7 @@ def test_a_special_symbol_beyond_the_vocabulary_is_no_harm(saved, tmp_path):
 
 
 def validated(run):
-    return run.config["data"]["validation"]["sequences"]
+    return run.config["sequences"]["validation"]["sequences"]
 
 
 @pytest.mark.parametrize(

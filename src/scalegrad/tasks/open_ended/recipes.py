@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scalegrad import objectives
-from scalegrad.tasks.open_ended.training import TrainConfig
+from scalegrad.tasks.open_ended.config import TrainConfig
 from scalegrad.training import Settings
 
 
