@@ -69,6 +69,8 @@ AsJson = Annotated[bool, option(name="--json", help="Print JSON in place of tabl
 Overwrite = Annotated[bool, option(help="Start anew, whatever work of this kind is there already.")]
 SkipBad = Annotated[bool, option(help="Leave out lines or items that cannot be read, and count them.")]
 Html = Annotated[Path | None, option(metavar="FILE", help="Write one HTML page as well.")]
+# A file, or "-" for standard input or output: the only word that begins with a hyphen and is no option.
+Stream = Annotated[str, option(allow_leading_hyphen=True)]
 Batch = Annotated[int | None, parsed(read_batch, metavar="N|auto", show_default="auto")]
 
 

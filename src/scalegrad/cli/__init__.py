@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from scalegrad._version import __version__
 from scalegrad.extras import MissingExtra, need
 
 if TYPE_CHECKING:
-    from cyclopts import App, CycloptsError
+    from cyclopts import App, Argument, CycloptsError
 
 # Verbs in the order `scalegrad --help` lists them: the package that a verb is built on, if it can be deleted, and the
 # function or `App` of the verb.
@@ -86,6 +87,7 @@ def run(app: App, argv: Sequence[str] | None = None) -> None:
 
     words = sys.argv[1:] if argv is None else list(argv)
     try:
+        _check_words(app, words)
         code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except (CycloptsError, ValueError, OSError, MissingExtra, JobsFailed) as mistake:
         if os.environ.get("SCALEGRAD_TRACEBACK"):
@@ -97,6 +99,18 @@ def run(app: App, argv: Sequence[str] | None = None) -> None:
     sys.exit(code or 0)
 
 
+def _check_words(app: App, words: list[str]) -> None:
+    """Refuse an option that the verb does not have: where "-" is a file, the parser would take it for one, too."""
+    if {"--help", "-h", "--version"} & {*words}:
+        return
+    names = {name for argument in _arguments(app, words) for name in argument.names}
+    for word in words:
+        option = word.partition("=")[0]
+        if names and option.startswith("--") and option not in (*names, "--"):
+            near = get_close_matches(option, names, n=1)
+            raise ValueError(f"there is no option {option}" + (f"; did you mean {near[0]}?" if near else ""))
+
+
 def _usage(mistake: CycloptsError, program: str) -> str:
     """What is wrong with the words that were typed, in one sentence."""
     from cyclopts import MissingArgumentError, UnusedCliTokensError
@@ -106,27 +120,31 @@ def _usage(mistake: CycloptsError, program: str) -> str:
         return f"{(mistake.unused_tokens or [''])[0]!r} is one argument too many"
     argument = mistake.argument
     if isinstance(mistake, MissingArgumentError) and argument is not None and mistake.keyword is None:
-        name = argument.name if argument.index is None else argument.name.lstrip("-").upper()
-        return f"{name} is missing; {' '.join((program, *(mistake.command_chain or ())))} --help says what it is"
+        verb = " ".join((program, *(mistake.command_chain or ())))
+        return f"{_typed_name(argument)} is missing; {verb} --help says what it is"
     return str(mistake)
 
 
 def _with_options(sentence: str, app: App, words: list[str]) -> str:
     """The library's sentence with its arguments as they are typed: `new_tokens` is --new-tokens, `model` MODEL."""
-    _, apps, _ = app.parse_commands(words)
-    try:
-        arguments = apps[-1].assemble_argument_collection()
-    except (ValueError, TypeError):
-        return sentence
-    names = {
-        argument.field_info.name: argument.name if argument.index is None else argument.name.lstrip("-").upper()
-        for argument in arguments
-        if not argument.children and argument.field_info.name
-    }
+    names = {argument.field_info.name: _typed_name(argument) for argument in _arguments(app, words)}
     first = re.match(r"([a-z_]+)(?=:| must| is | ')", sentence)
     if first and first[1] in names:
         sentence = names[first[1]] + sentence[first.end() :]
     return re.sub(r"(?<![\w-])[a-z]+(?:_[a-z]+)+(?![\w=])", lambda word: names.get(word[0], word[0]), sentence)
+
+
+def _arguments(app: App, words: list[str]) -> list[Argument]:
+    """What the verb in `words` takes, options and arguments; nothing where no verb is named."""
+    _, apps, _ = app.parse_commands(words)
+    verb = apps[-1]
+    if verb.default_command is None:
+        return []
+    return [argument for argument in verb.assemble_argument_collection() if not argument.children]
+
+
+def _typed_name(argument: Argument) -> str:
+    return argument.name if argument.index is None else argument.name.lstrip("-").upper()
 
 
 def _exists(package: str) -> bool:

@@ -18,7 +18,7 @@ from scalegrad.decoding.strategies import Strategy, check_new_tokens, parse
 from scalegrad.extras import need
 from scalegrad.models.pretrained import check_causal, find_place
 from scalegrad.models.start import check_start
-from scalegrad.options import FLAT, AsJson, Batch, Loading, Model, Overwrite
+from scalegrad.options import FLAT, AsJson, Batch, Loading, Model, Overwrite, Stream, option
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Completion:
 
     model: Model
     _: KW_ONLY
-    prompts: str | None = None
+    prompts: Annotated[str | None, option(allow_leading_hyphen=True)] = None
     """Texts to continue: a .txt (one on each line), .jsonl or .csv file, or - for standard input."""
     field: str | None = None
     """Field or column that holds the prompt (default: prefix)."""
@@ -42,7 +42,7 @@ class Completion:
     """paper: 50-token prefixes of WikiText-103 test, 100 new tokens."""
     text: str | None = None
     """With --protocol: cut the prefixes from this file."""
-    out: str = "-"
+    out: Stream = "-"
     """JSONL file to write, or - for standard output (not resumable)."""
     strategy: str = "greedy"
     """How to decode: greedy, beam=6, top_k=40, top_p=0.9, min_p, typical, …"""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from scalegrad.extras import need
-from scalegrad.options import FLAT, AsJson, Html
+from scalegrad.options import FLAT, AsJson, Html, Stream
 
 if TYPE_CHECKING:
     from scalegrad.results.measure.files import Progress
@@ -42,7 +42,7 @@ _MEASURING = Measuring()
 
 
 def command(
-    *file: str,
+    *file: Stream,
     measuring: Annotated[Measuring, FLAT] = _MEASURING,
     html: Html = None,
     as_json: AsJson = False,

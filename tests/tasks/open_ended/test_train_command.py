@@ -249,7 +249,7 @@ def test_seeds_json_and_completing_with_what_came_out(model, text, tmp_path, cap
     assert first != second
     (tmp_path / "p.txt").write_text("the horses\n")
     few = ("--new-tokens", 20, "--out", tmp_path / "c.jsonl")
-    train("complete", told["runs"][0]["model"], "--prefixes", tmp_path / "p.txt", *few)
+    train("complete", told["runs"][0]["model"], "--prompts", tmp_path / "p.txt", *few)
     assert json.loads((tmp_path / "c.jsonl").read_text())["tokens"] > 0
     assert not (tmp_path / "runs" / "seed-0" / "tensorboard").exists()
 
@@ -292,7 +292,7 @@ def test_mistakes_are_one_sentence(model, text, tmp_path, capsys):
     assert "--gamma is the strength of sg, and the objective is mle" in told(
         *options(model, text, out, "--objective", "mle", "--gamma", 0.2)
     )
-    assert "give one of them" in told(*options(model, text, out, "--objective", "sg=0.5", "--gamma", 0.2))
+    assert "leave out --gamma" in told(*options(model, text, out, "--objective", "sg=0.5", "--gamma", 0.2))
     assert "gamma must be a number in (0, 1], not 2.0" in told(*options(model, text, out, "--gamma", 2))
     assert "schedule must be one of linear" in told(*options(model, text, out, "--schedule", "wavy"))
     for option in ("--lora-alpha", "--lora-dropout"):
