@@ -23,12 +23,11 @@ from scalegrad.data.embedded import scitldr
 from scalegrad.data.pairs import read_pairs, split_files
 from scalegrad.models.memory import gpu_shares
 from scalegrad.runs.atomic import write_lines
-from scalegrad.tasks.summarization.evaluation import Evaluation
+from scalegrad.tasks.summarization.config import Evaluation, Task
 from scalegrad.tasks.summarization.models import is_bert
 from scalegrad.tasks.summarization.noam import Noam
 from scalegrad.tasks.summarization.recipes import Recipe, abstracts, finetune, paper, small
 from scalegrad.tasks.summarization.selection import ALPHAS, GAMMAS
-from scalegrad.tasks.summarization.training import Task
 
 OBJECTIVES = ("mle", "ul=0.5", "sg=0.8")  # the paper's choice on its validation sets
 GRID = ("mle", *(f"ul={alpha}" for alpha in ALPHAS), *(f"sg={gamma}" for gamma in GAMMAS))
@@ -128,7 +127,7 @@ def _processes(objectives: Sequence[str]) -> int:
 
 
 def _tasks(model: str, data: str, recipe: Any, seeds: int, limit: int | None = None) -> tuple[Task, ...]:
-    return tuple(Task(model, data, _quiet(recipe(seed)), limit) for seed in range(seeds))
+    return tuple(Task(model, data=data, recipe=_quiet(recipe(seed)), limit=limit) for seed in range(seeds))
 
 
 def _evaluation(recipe: Recipe, **others: Any) -> Evaluation:

@@ -27,6 +27,11 @@ def parsed(read: Any, **how: Any) -> Any:
     return option(converter=lambda _, tokens: read(tokens[-1].value), accepts_keys=False, n_tokens=1, **how)
 
 
+def several(read: Any) -> Any:
+    """A field of several values: its option may be repeated, and `read` makes each of them."""
+    return option(converter=lambda _, tokens: tuple(read(token.value) for token in tokens), accepts_keys=False)
+
+
 def numbers(text: str) -> tuple[float, ...]:
     """Numbers with commas between them; "none" is no number at all.
 

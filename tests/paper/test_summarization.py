@@ -9,10 +9,8 @@ import pytest
 from paper import summarization, summarization_scores
 from paper.summarization import Plan
 from scalegrad.data.pairs import Pair
-from scalegrad.tasks.summarization.evaluation import Evaluation
+from scalegrad.tasks.summarization.config import STOCHASTIC, Evaluation, Task
 from scalegrad.tasks.summarization.recipes import small
-from scalegrad.tasks.summarization.training import Task
-from scalegrad.tasks.summarization.writing import STOCHASTIC
 from tests.tiny_bert import save_tiny_bert
 
 
@@ -24,8 +22,7 @@ def plan(tmp_path):
         recipe = small(seed)
         return Task(
             str(bert),
-            "scitldr",
-            replace(
+            recipe=replace(
                 recipe,
                 selector=replace(recipe.selector, max_steps=1, evaluate_every=1, tracker=(), dtype="float32"),
                 writer=replace(recipe.writer, max_steps=2, evaluate_every=2, tracker=(), dtype="float32"),

@@ -20,6 +20,7 @@ from scalegrad.tasks.open_ended.config import TrainConfig
 from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run
 from scalegrad.tasks.summarization import training as summarization
+from scalegrad.tasks.summarization.config import Task
 from scalegrad.tasks.summarization.recipes import Recipe
 from tests.tasks.open_ended.conftest import saved, text_file, tiny
 
@@ -76,8 +77,11 @@ def test_summarization(tmp_path, no_training):
     torch.manual_seed(0)
     save_gpt2(tmp_path / "model")
     data = save_pairs(tmp_path / "data", train=made_pairs(4, seed=0), validation=made_pairs(2, seed=1))
-    task = summarization.Task(
-        str(tmp_path / "model"), data, Recipe(writer=QUICK, target_tokens=12), prompt="{article} show :"
+    task = Task(
+        str(tmp_path / "model"),
+        data=data,
+        recipe=Recipe(writer=QUICK, target_tokens=12),
+        template="{article} show :",
     )
     old_run(tmp_path / "out" / "mle", "summarization", summarization.FILES)
     with pytest.raises(Stop):

@@ -39,15 +39,18 @@ Example: scalegrad demo --out demo"""
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the `scalegrad` command line."""
-    run(command(), argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    run(command(load=not VERBS.keys() & {*words}), words)
 
 
-def command() -> App:
-    """The whole command, with the verbs whose packages are there."""
+def command(load: bool = True) -> App:
+    """The whole command, with the verbs whose packages are there; `load` them all, as its help does, or on demand."""
     app = new_app("scalegrad", HELP)
-    for verb, (package, place) in VERBS.items():
+    for order, (verb, (package, place)) in enumerate(VERBS.items()):
         if _exists(package):
-            app.command(place, name=verb)
+            app.command(place, name=verb, sort_key=order)
+            if load:
+                app[verb]
     return app
 
 
@@ -61,7 +64,6 @@ def new_app(name: str, help: str = "", **how: Any) -> App:
         help_format="plaintext",
         version=f"scalegrad {__version__}",
         default_parameter=usual,
-        sort_key=None,
         **how,
     )
 

@@ -7,9 +7,10 @@ from scalegrad import decoding
 from scalegrad.data.pairs import Pair
 from scalegrad.tasks.summarization import writing
 from scalegrad.tasks.summarization.bertsum import BertSum, load_bert, load_bert_tokenizer
+from scalegrad.tasks.summarization.config import BEAM
 from scalegrad.tasks.summarization.formats import format_for
 from scalegrad.tasks.summarization.selection import choose_beta
-from scalegrad.tasks.summarization.writing import BEAM, summarize
+from scalegrad.tasks.summarization.writing import summarize
 
 PAIRS = [
     Pair("1", ("the cat sat on the mat .", "it was red ."), ("the cat",)),

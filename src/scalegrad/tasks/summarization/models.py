@@ -30,12 +30,14 @@ def is_bert(name: str) -> bool:
     return kind in ("bert", "bertsum_sentence_selector")
 
 
-def load_summarizer(name: str, device: str = "auto", dtype: str = "auto") -> tuple[Any, Any]:
+def load_summarizer(
+    name: str, device: str = "auto", dtype: str = "auto", trust_remote_code: bool = False
+) -> tuple[Any, Any]:
     """Model and tokenizer by hub name, or from a folder: a model's, or a run's that is finished."""
     need("transformers", extra="summarize")
     import scalegrad.tasks.summarization.bertsum  # noqa: F401 (so that the Auto classes know a BertSum)
 
-    model, tokenizer = load(name, device, dtype)
+    model, tokenizer = load(name, device, dtype, trust_remote_code)
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token  # kept out of sight by the attention mask
     return model, tokenizer

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from scalegrad.tasks.summarization.batching import TOKENS
-from scalegrad.tasks.summarization.formats import TARGET_TOKENS
+from scalegrad.tasks.summarization.batching import TARGET_TOKENS, TOKENS
 from scalegrad.tasks.summarization.noam import PAPER_DECODER, PAPER_ENCODER, Noam
 from scalegrad.training import Settings
 

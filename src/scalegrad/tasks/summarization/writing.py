@@ -10,12 +10,8 @@ from scalegrad.data.pairs import Pair
 from scalegrad.decoding.generation import generate
 from scalegrad.decoding.strategies import Beam, Strategy, parse
 from scalegrad.models.memory import batch_estimate, in_batches
+from scalegrad.tasks.summarization.config import BEAM
 from scalegrad.tasks.summarization.formats import Collate, Example, Format
-
-BEAM = Beam(5, gnmt=1.0, block_words=3)  # the paper's search; its β is chosen on the validation set
-BETAS = (0.0, 0.5, 1.0, 1.5, 2.0)
-# The paper's stochastic comparison: the MLE model decoded by these, beside the beam.
-STOCHASTIC = ("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100")
 
 
 def summarize(
