@@ -95,7 +95,7 @@ def run(app: App, argv: Sequence[str] | None = None) -> None:
         if os.environ.get("SCALEGRAD_TRACEBACK"):
             raise
         usage = isinstance(mistake, CycloptsError)
-        sentence = _usage(mistake, app.name[0]) if usage else _with_options(str(mistake), app, words)
+        sentence = _usage(mistake, app.name[0]) if usage else _with_options(_sentence(mistake), app, words)
         print(f"{app.name[0].split()[-1]}: {sentence}", file=sys.stderr)
         sys.exit(1 if isinstance(mistake, JobsFailed) else 2)
     sys.exit(code or 0)
@@ -125,6 +125,12 @@ def _usage(mistake: CycloptsError, program: str) -> str:
         verb = " ".join((program, *(mistake.command_chain or ())))
         return f"{_typed_name(argument)} is missing; {verb} --help says what it is"
     return str(mistake)
+
+
+def _sentence(mistake: Exception) -> str:
+    """What a mistake says; of the system's own "[Errno 2] No such file or directory: 'x'" the file comes first."""
+    plain = isinstance(mistake, OSError) and mistake.filename is not None and mistake.strerror is not None
+    return f"{mistake.filename}: {mistake.strerror}" if plain else str(mistake)
 
 
 def _with_options(sentence: str, app: App, words: list[str]) -> str:

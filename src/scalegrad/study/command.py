@@ -15,6 +15,7 @@ from scalegrad.counts import counted
 from scalegrad.extras import need
 from scalegrad.options import FLAT, AsJson, option
 from scalegrad.study.design import QUESTION, TITLE
+from scalegrad.study.folder import load_study
 
 app = App(
     name="study",
@@ -132,6 +133,7 @@ def serve(
 
     Example: scalegrad study serve mystudy --port 8000
     """
+    load_study(study.folder)
     for package in ("sqlalchemy", "fastapi", "uvicorn", "jinja2", "itsdangerous", "python_multipart"):
         need(package, extra="study")
     from scalegrad.study.web import serve as serve_folder
@@ -163,6 +165,7 @@ def analyse(
 
     Example: scalegrad study analyse mystudy --out results
     """
+    load_study(study.folder)
     for package, extra in (("sqlalchemy", "study"), ("numpy", "measure"), ("jinja2", "study")):
         need(package, extra=extra)
     from rich.console import Console
