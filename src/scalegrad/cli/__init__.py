@@ -57,7 +57,7 @@ def command(load: bool = True) -> App:
 def new_app(name: str, help: str = "", **how: Any) -> App:
     """A command line in the style of ours: a flag has no opposite, and a default is shown where it says something."""
     cyclopts = need("cyclopts", extra="cli")
-    usual = cyclopts.Parameter(negative="", show_default=_shown, short_alias=lambda field, _: SHORT.get(field.name))
+    usual = cyclopts.Parameter(negative="", show_default=shown, short_alias=lambda field, _: SHORT.get(field.name))
     return cyclopts.App(  # type: ignore[no-any-return]
         name=name,
         help=help,
@@ -71,7 +71,8 @@ def new_app(name: str, help: str = "", **how: Any) -> App:
 SHORT = {"strategy": "-s", "objective": "-o"}  # options with a short name, the same in every verb
 
 
-def _shown(default: Any) -> str | None:
+def shown(default: Any) -> str | None:
+    """A default as help shows it; None where it says nothing."""
     if default is None or default is False or default == ():
         return None
     return ", ".join(map(str, default)) if isinstance(default, tuple) else str(default)
@@ -145,10 +146,22 @@ def _with_options(sentence: str, app: App, words: list[str]) -> str:
 def _arguments(app: App, words: list[str]) -> list[Argument]:
     """What the verb in `words` takes, options and arguments; nothing where no verb is named."""
     _, apps, _ = app.parse_commands(words)
-    verb = apps[-1]
+    return arguments(apps[-1])
+
+
+def arguments(verb: App) -> list[Argument]:
+    """What a verb takes, arguments and options."""
     if verb.default_command is None:
         return []
-    return [argument for argument in verb.assemble_argument_collection() if not argument.children]
+    taken = verb.assemble_argument_collection(parse_docstring=True)
+    return [argument for argument in taken if argument.parse and not argument.children]
+
+
+def verbs(app: App, typed: str) -> dict[str, App]:
+    """Every verb by the words that are typed for it: "scalegrad train", "scalegrad summarize write"."""
+    names = [name for name in app if not name.startswith("-")]
+    own = {typed: app} if app.default_command else {}
+    return own | {words: verb for name in names for words, verb in verbs(app[name], f"{typed} {name}").items()}
 
 
 def _typed_name(argument: Argument) -> str:

@@ -53,7 +53,7 @@ app = App(name="train", config=_known)
 def command(
     config: Annotated[TrainConfig, FLAT],
     *,
-    gamma: Annotated[str | None, option(help=GAMMA)] = None,
+    gamma: Annotated[str | None, option(metavar="GAMMA", help=GAMMA)] = None,
     alpha: Annotated[float | None, option(help="α of ul, 0 or more; larger pushes harder.")] = None,
     recipe: Annotated[str | None, option(help="paper: the paper's settings; other options override them.")] = None,
     config_file: Annotated[
