@@ -224,5 +224,5 @@ def test_import_scalegrad_loads_torch_and_nothing_else():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     added, compiler = done.stdout.split("\n")[:2]
-    assert added == "scalegrad"  # no numpy, triton, transformers, typer, … unless torch itself brings them
+    assert added == "scalegrad"  # no numpy, triton, transformers, cyclopts, … unless torch itself brings them
     assert compiler == ""  # nor torch's compiler, which takes longer to load than everything else together
