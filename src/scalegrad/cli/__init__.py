@@ -55,9 +55,11 @@ def command(load: bool = True) -> App:
 
 
 def new_app(name: str, help: str = "", **how: Any) -> App:
-    """A command line in the style of ours: a flag has no opposite, and a default is shown where it says something."""
+    """A command line in the style of ours: a flag has no opposite, of a repeated option the last counts, defaults are shown."""
     cyclopts = need("cyclopts", extra="cli")
-    usual = cyclopts.Parameter(negative="", show_default=shown, short_alias=lambda field, _: SHORT.get(field.name))
+    usual = cyclopts.Parameter(
+        negative="", show_default=shown, allow_repeating=True, short_alias=lambda field, _: SHORT.get(field.name)
+    )
     return cyclopts.App(  # type: ignore[no-any-return]
         name=name,
         help=help,

@@ -89,7 +89,10 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
             ["train", "--out", "OUT", "--recipe", "big"],
             "scalegrad: --recipe must be one of paper, abstracts, small, finetune",
         ),
-        (["train", "--out", "OUT", "--recipe", "small", "-o", "rl"], "objective must be mle, ul="),
+        (
+            ["train", "--out", "OUT", "--recipe", "small", "-o", "rl"],
+            "scalegrad: Invalid value for -o: objective must be mle",
+        ),
         (["evaluate", "OUT"], "scalegrad: FOLDER: there is no"),
         (["write", "m", "none.jsonl"], "scalegrad: none.jsonl: there is no such file"),
         (["write", "m", "a.txt", "--json"], "scalegrad: --json reports on standard output"),
