@@ -110,7 +110,7 @@ def values(config: Any) -> dict[str, Any]:
 
 def _is_one_value(value: Any) -> bool:
     """Whether a dataclass is written as one text, as an objective is, and not as options."""
-    return type(value).__str__ is not object.__str__
+    return "__str__" in vars(type(value))
 
 
 def fill(arguments: Any, known: Mapping[str, Any], source: str) -> None:

@@ -55,7 +55,7 @@ def command(load: bool = True) -> App:
 
 
 def new_app(name: str, help: str = "", **how: Any) -> App:
-    """A command line in the style of ours: a flag has no opposite, of a repeated option the last counts, defaults are shown."""
+    """A command line in the style of ours: a flag has no opposite, and of a repeated option the last counts."""
     cyclopts = need("cyclopts", extra="cli")
     usual = cyclopts.Parameter(
         negative="", show_default=shown, allow_repeating=True, short_alias=lambda field, _: SHORT.get(field.name)
@@ -97,8 +97,10 @@ def run(app: App, argv: Sequence[str] | None = None) -> None:
     except (CycloptsError, ValueError, OSError, MissingExtra, JobsFailed) as mistake:
         if os.environ.get("SCALEGRAD_TRACEBACK"):
             raise
-        usage = isinstance(mistake, CycloptsError)
-        sentence = _usage(mistake, app.name[0]) if usage else _with_options(_sentence(mistake), app, words)
+        if isinstance(mistake, CycloptsError):
+            sentence = _usage(mistake, app.name[0])
+        else:
+            sentence = _with_options(_sentence(mistake), app, words)
         print(f"{app.name[0].split()[-1]}: {sentence}", file=sys.stderr)
         sys.exit(1 if isinstance(mistake, JobsFailed) else 2)
     sys.exit(code or 0)
@@ -132,8 +134,9 @@ def _usage(mistake: CycloptsError, program: str) -> str:
 
 def _sentence(mistake: Exception) -> str:
     """What a mistake says; of the system's own "[Errno 2] No such file or directory: 'x'" the file comes first."""
-    plain = isinstance(mistake, OSError) and mistake.filename is not None and mistake.strerror is not None
-    return f"{mistake.filename}: {mistake.strerror}" if plain else str(mistake)
+    if isinstance(mistake, OSError) and mistake.filename is not None and mistake.strerror is not None:
+        return f"{mistake.filename}: {mistake.strerror}"
+    return str(mistake)
 
 
 def _with_options(sentence: str, app: App, words: list[str]) -> str:

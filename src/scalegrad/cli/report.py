@@ -31,9 +31,9 @@ def command(
     """
     if not folder:
         raise ValueError("FOLDER is missing; expected a run, or a folder that holds runs")
-    for path in folder:
-        if not path.exists():
-            raise FileNotFoundError(f"folder: there is no {path}")
+    for one in folder:
+        if not one.exists():
+            raise FileNotFoundError(f"folder: there is no {one}")
     need("numpy", extra="report")
     from rich.console import Console
 

@@ -138,7 +138,7 @@ def evaluate(
         for run in runs:
             name = data or run.config["data"]["name"]
             test = load_split(name, "test", limit)
-            how = replace(evaluation, **Evaluation.lengths(run.config["recipe"]))
+            how = Evaluation.of(run.config["recipe"], **vars(evaluation))
             validation = load_split(name, "validation", limit)
             found[str(run.path)] = evaluate_run(run, Path(name).name, validation, test, how, _of(run, progress))
     names = {Path(data or run.config["data"]["name"]).name for run in runs}

@@ -76,6 +76,6 @@ class Evaluation:
             raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}")
 
     @staticmethod
-    def lengths(recipe: Mapping[str, Any]) -> dict[str, int]:
-        """The lengths of summaries by a run's recipe."""
-        return {name: recipe[name] for name in ("min_new_tokens", "new_tokens")}
+    def of(recipe: Mapping[str, Any], **others: Any) -> Evaluation:
+        """With the lengths of a run's recipe."""
+        return Evaluation(**{**others, **{name: recipe[name] for name in ("min_new_tokens", "new_tokens")}})
