@@ -21,9 +21,10 @@ from scalegrad.decoding import load
 from scalegrad.extras import need
 from scalegrad.models.memory import share_gpu
 from scalegrad.runs import Run, only_here
+from scalegrad.tasks.open_ended.config import TrainConfig
 from scalegrad.tasks.open_ended.corpora import Corpus, find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run, saved_gamma
-from scalegrad.tasks.open_ended.training import TrainConfig, find_finished, train
+from scalegrad.tasks.open_ended.training import find_finished, train
 from scalegrad.training import training_progress
 
 Progress = Callable[[str, int, int], None]

@@ -89,7 +89,7 @@ def test_columns_that_are_left_out_stay_and_lost_ones_are_named(run, text_file, 
         return run.load("evaluation")["prose.txt"], said.err
 
     first, _ = evaluate("--chunks", "2", "--prefixes", "3", "-s", "greedy", "-s", "greedy,gamma=0.4")
-    more, said = evaluate("--chunks", "0", "--prefixes", "3", "-s", "top_k=5", "--gamma", "0.9")
+    more, said = evaluate("--chunks", "0", "--prefixes", "3", "-s", "top_k=5", "--calibrate", "0.9")
     assert "No longer" not in said
     assert list(more["completion"]) == ["greedy", "greedy,gamma=0.4", "top_k=5"]
     assert {key: more[key] for key in ("language_modelling", "penalised", "human", "protocol", "notes")} == {
@@ -121,7 +121,18 @@ def test_a_models_folder_prints_a_table_and_writes_json(saved, text_file, tmp_pa
     out = tmp_path / "figures.json"
     samples = tmp_path / "texts"
     shown = call(
-        capsys, "evaluate", saved, "--corpus", text_file, *SMALL, "--gamma", "0.5", "--out", out, "--samples", samples
+        capsys,
+        "evaluate",
+        saved,
+        "--corpus",
+        text_file,
+        *SMALL,
+        "--calibrate",
+        "0.5",
+        "--out",
+        out,
+        "--samples",
+        samples,
     )
     figures = json.loads(out.read_text())["prose.txt"]
     assert f"{figures['completion']['greedy']['rep_1']:.3f}".removeprefix("0") in shown
@@ -137,12 +148,12 @@ def test_a_models_folder_prints_a_table_and_writes_json(saved, text_file, tmp_pa
         (("evaluate", "MODEL", "--corpus", "nowhere"), "there is no 'nowhere'"),
         (("evaluate", "MODEL", "--corpus", "wikitext-103:train"), 'embedded as "valid" and "test"'),
         (("evaluate", "MODEL", "--strategy", "gready", "--chunks", "1"), "gready"),
-        (("evaluate", "MODEL", "--batch", "0"), "--batch must be auto"),
+        (("evaluate", "MODEL", "--batch", "0"), "expected auto or a whole number"),
         (("evaluate", "./nothing"), "nothing"),
-        (("report", "./nothing"), "there is no folder nothing"),
-        (("sweep", "MODEL", "x.txt", "--out", "o", "--gamma", "a,b"), "--gamma must be numbers"),
+        (("report", "./nothing"), "FOLDER: there is no nothing"),
+        (("sweep", "MODEL", "x.txt", "--out", "o", "--gamma", "a,b"), "expected numbers with commas"),
         (("sweep", "MODEL", "x.txt", "--out", "o", "--gamma", "1.5"), "gamma"),
-        (("sweep", "MODEL", "x.txt", "--out", "o", "--budget", "lots"), "--budget must be"),
+        (("sweep", "MODEL", "x.txt", "--out", "o", "--budget", "lots"), "Invalid value for --budget"),
     ],
 )
 def test_mistakes(saved, arguments, said, capsys, tmp_path, monkeypatch):
@@ -153,7 +164,7 @@ def test_mistakes(saved, arguments, said, capsys, tmp_path, monkeypatch):
 
 def test_a_sweep_recommends(saved, text_file, tmp_path, capsys):
     out = tmp_path / "sweep"
-    training = ("--max-steps", "1", "--batch-size", "2", "--length", "40", "--validation", "none", "--alpha", "none")
+    training = ("--max-steps", "1", "--batch", "2", "--length", "40", "--validation", "none", "--alpha", "none")
     words = ("sweep", saved, text_file, "--gamma", "0.5", "--seeds", "1", "--corpus", text_file, "--out", out)
     found = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json"))
     assert [row["label"] for row in found["rows"]] == ["MLE", "SG γ=0.5", "MLE, decoded with γ=0.5", "Human"]

@@ -5,68 +5,26 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
-from rich.console import Console
+from typing import Annotated, Any
 
 from scalegrad import objectives
+from scalegrad.decoding.strategies import parse
 from scalegrad.extras import need
-from scalegrad.runs.terminal import Device, Dtype, Start, Trust, bars, quiet_transformers, read_batch, status
+from scalegrad.models.pretrained import check_causal, is_run
+from scalegrad.options import FLAT, AsJson, Loading, Model, Overwrite, option
+from scalegrad.runs.terminal import bars, quiet_transformers, status
+from scalegrad.tasks.open_ended.config import Evaluation
 
-if TYPE_CHECKING:
-    from scalegrad.runs import Run
-
-Model = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL", help="A run's folder, a model's folder, a hub name, a .gguf file, or base, which is shipped."
-    ),
-]
-Corpora = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--corpus",
-        metavar="NAME",
-        help="wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH or a file. May be repeated.",
-    ),
-]
-Strategies = Annotated[
-    list[str] | None,
-    typer.Option("--strategy", "-s", help="How to decode, such as greedy or greedy,gamma=0.2. May be repeated."),
-]
-Gamma = Annotated[
-    float | None, typer.Option(help="γ of the calibrated perplexity (default: what the model was trained with).")
-]
-Prefixes = Annotated[int | None, typer.Option(help="Continue only this many prefixes, evenly spread; 0: none.")]
-Chunks = Annotated[int | None, typer.Option(help="Predict only this many chunks, evenly spread; 0: none.")]
-New = Annotated[int, typer.Option("--new-tokens", help="Tokens to generate after each prefix.")]
-Samples = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Where to keep the texts (default: in a run's own folder).")
-]
-Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the figures as JSON as well.")]
-Seed = Annotated[int, typer.Option(help="Seed of sampled texts, and of the draw of IMDB reviews.")]
-Batch = Annotated[str, typer.Option(help="Chunks or prefixes at a time, or auto: what fits into memory.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Make texts anew that were made with other settings.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+_EVALUATION, _LOADING = Evaluation(), Loading()
 
 
 def command(
     model: Model,
-    corpus: Corpora = None,
-    strategy: Strategies = None,
-    gamma: Gamma = None,
-    prefixes: Prefixes = None,
-    chunks: Chunks = None,
-    new_tokens: New = 100,
-    samples: Samples = None,
-    out: Out = None,
-    start: Start = "auto",
-    seed: Seed = 0,
-    batch: Batch = "auto",
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    trust_remote_code: Trust = False,
+    *,
+    evaluation: Annotated[Evaluation, FLAT] = _EVALUATION,
+    loading: Annotated[Loading, FLAT] = _LOADING,
+    samples: Annotated[Path | None, option(help="Folder to keep the texts in (default: a run's own).")] = None,
+    out: Annotated[Path | None, option(help="Write the figures to this JSON file as well.")] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -76,45 +34,44 @@ def command(
 
     Example: scalegrad evaluate runs/sg --strategy greedy --strategy greedy,gamma=0.2 --prefixes 120 --chunks 20
     """
-    size = read_batch(batch)
-    from scalegrad.models.start import check_start
+    strategies = [parse(text) for text in evaluation.strategy]
+    from scalegrad.runs import Run, check_writable_folder, write_json
+    from scalegrad.tasks.open_ended.corpora import find_corpus
 
-    check_start(start)
+    texts = [find_corpus(name, evaluation.seed) for name in evaluation.corpus]
+    check_causal(model)
+    if out is not None:
+        check_writable_folder(out.parent, "out")
     need("transformers", extra="complete")
     quiet_transformers()
     from scalegrad import decoding
     from scalegrad.models.start import start_sentence
-    from scalegrad.runs import check_writable_folder, write_json
-    from scalegrad.tasks.open_ended.corpora import find_corpus
     from scalegrad.tasks.open_ended.evaluation import evaluate, evaluate_run, saved_gamma
     from scalegrad.tasks.open_ended.kept_figures import lost
 
-    texts = [find_corpus(name, seed) for name in corpus or ["wikitext-103"]]
-    if out is not None:
-        check_writable_folder(out.parent, "--out")  # before the work, not after it
-    run = _run(model)
+    run = Run.open(Path(model).expanduser()) if is_run(model) else None
     with status(f"loading {model}"):
-        network, tokenizer = decoding.load(str(run.model_path) if run else model, device, dtype, trust_remote_code)
+        network, tokenizer = decoding.load(model, loading.device, loading.dtype, loading.trust_remote_code)
     options: dict[str, Any] = {
-        "strategies": tuple(strategy or ["greedy"]),
-        "gamma": saved_gamma(network.config) if gamma is None else gamma,
-        "prefixes": prefixes,
-        "chunks": chunks,
-        "new_tokens": new_tokens,
-        "start": start,
-        "seed": seed,
-        "batch": size,
+        "strategies": strategies,
+        "gamma": saved_gamma(network.config) if evaluation.calibrate is None else evaluation.calibrate,
+        "prefixes": evaluation.prefixes,
+        "chunks": evaluation.chunks,
+        "new_tokens": evaluation.new_tokens,
+        "start": evaluation.start,
+        "seed": evaluation.seed,
+        "batch": evaluation.batch,
         "overwrite": overwrite,
     }
     before = run.load("evaluation") if run and (run.path / "evaluation.json").is_file() else {}
     found = {}
-    with bars() as told:
+    with bars() as progress:
         for text in texts:
             if run and samples is None:
-                found[text.name] = evaluate_run(run, network, tokenizer, text, **options, progress=told)
+                found[text.name] = evaluate_run(run, network, tokenizer, text, **options, progress=progress)
             else:
                 found[text.name] = evaluate(
-                    network, tokenizer, text, **options, samples=samples, name=model, progress=told
+                    network, tokenizer, text, **options, samples=samples, name=model, progress=progress
                 )
     if out is not None:
         write_json(out, found)
@@ -123,7 +80,7 @@ def command(
             if gone := lost(before.get(name, {}), figures):
                 print(f"No longer in evaluation.json, measured otherwise: {name}: {'; '.join(gone)}", file=sys.stderr)
     symbol = next(iter(found.values()))["protocol"]["start"]
-    print(start_sentence(tokenizer, start, symbol), file=sys.stderr)
+    print(start_sentence(tokenizer, evaluation.start, symbol), file=sys.stderr)
     if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return
@@ -132,22 +89,9 @@ def command(
         print(f"In {run.path / 'evaluation.json'}; compare runs with: scalegrad report FOLDER…")
 
 
-def _run(model: str) -> Run | None:
-    """The run that `model` is the folder of, if it is one."""
-    from scalegrad.runs import Run
-
-    folder = Path(model).expanduser()
-    if not (folder / "config.json").is_file() or not any(
-        (folder / name).exists() for name in ("metrics.jsonl", "done.json", "environment.json")
-    ):
-        return None
-    run = Run.open(folder)
-    if not run.finished:
-        raise ValueError(f"the run in {folder} has not finished; train it to its end first (the same command goes on)")
-    return run
-
-
 def _print(found: dict[str, Any], model: str, record: dict[str, Any] | None) -> None:
+    from rich.console import Console
+
     from scalegrad.results.comparison import Comparison, human_row, rows_of
     from scalegrad.results.comparison.terminal import print_figures
 

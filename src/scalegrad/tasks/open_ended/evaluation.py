@@ -26,6 +26,7 @@ from scalegrad.decoding import Prefix, Strategy, complete, parse, prefixes_from_
 from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
 from scalegrad.models.start import start_text
 from scalegrad.runs import Run, samples_name, write_lines
+from scalegrad.tasks.open_ended.config import check_limits
 from scalegrad.tasks.open_ended.corpora import Corpus
 from scalegrad.tasks.open_ended.kept_figures import merged
 from scalegrad.tasks.open_ended.next_tokens import score_chunks
@@ -97,7 +98,7 @@ def evaluate(
             for strategy in parsed:
                 out = folder / samples_name(corpus.name, strategy)
                 complete(
-                    model, tokenizer, items, out, strategy, max_new_tokens=new_tokens, min_new_tokens=new_tokens,
+                    model, tokenizer, items, out, strategy, new_tokens=new_tokens, min_new_tokens=new_tokens,
                     seed=seed, batch=batch, name=name, overwrite=overwrite, progress=_told(progress, str(strategy)),
                 )  # fmt: skip
                 texts = read_texts(out, "continuation")
@@ -241,15 +242,6 @@ def notes(protocol: dict[str, Any]) -> list[str]:
             f"Texts have {counted(protocol['new_tokens'], 'token')}, not {NEW_TOKENS}: Rep-n grows with length."
         )
     return said
-
-
-def check_limits(chunks: int | None, prefixes: int | None, new_tokens: int) -> None:
-    """Refuse limits that `evaluate` would refuse: known before any model is trained."""
-    for what, number in (("chunks", chunks), ("prefixes", prefixes)):
-        if number is not None and number < 0:
-            raise ValueError(f"{what} is {number}; expected 1 or more, or 0 to leave its columns out")
-    if new_tokens < 1:
-        raise ValueError(f"new_tokens is {new_tokens}; expected 1 or more")
 
 
 def _check(
