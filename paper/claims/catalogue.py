@@ -18,7 +18,12 @@ from paper.claims.verdicts import Claim
 
 MLE, UL5, UL, UL15 = Key("mle"), Key("ul", 0.5), Key("ul", 1.0), Key("ul", 1.5)
 SG, SG5, SG8 = Key("sg", 0.2), Key("sg", 0.5), Key("sg", 0.8)
-UL_CHOSEN, SG_CHOSEN, HUMAN, NOVEL_SET = Key("ul", chosen=True), Key("sg", chosen=True), Key("human"), Key(name="novel set")
+UL_CHOSEN, SG_CHOSEN, HUMAN, NOVEL_SET = (
+    Key("ul", chosen=True),
+    Key("sg", chosen=True),
+    Key("human"),
+    Key(name="novel set"),
+)
 MLE_BLOCK, UL5_BLOCK, SG5_BLOCK = (replace(key, penalty="soft_block=3") for key in (MLE, UL5, SG5))
 OVER_MLE, OVER_UL = Key(name="SG vs MLE"), Key(name="SG vs UL")
 SAMPLED = ("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100")
@@ -234,7 +239,7 @@ CLAIMS: list[Claim] = [
     # ---- section 5.2: directed generation, analysed
     Claim("sampling-hurts-summaries", "sections 1 and 5.2 (table 8)", "Sampling lowers the quality of summaries below that of beam search, in ROUGE-1 and in MoverScore.",
         lambda t: [check for how in SAMPLED
-                   for check in rising(t, "rouge_1 moverscore_1", decoded(MLE, how), decoded(MLE, "beam=5"))],
+                   for check in rising(t, "rouge_1 moverscore_1", decoded(MLE, how), MLE)],
         experiment="summarization-decoding", table=8),
     Claim("sampling-hurts-captions", "sections 1 and 5.2, appendix I (table 18)", "Sampling lowers the quality of image paragraphs below that of greedy search with trigram blocking, in CIDEr.",
         lambda t: [check for how in SAMPLED for check in rising(t, "cider", decoded(MLE, how), MLE_BLOCK)],

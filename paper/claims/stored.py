@@ -10,9 +10,9 @@ from pathlib import Path
 
 from paper.claims.table import Table
 from paper.gradients import gradient_curves
-from paper.lengths import by_length
 from paper.novel_set import novel_set
-from paper.summaries import chosen_strengths
+from paper.printed import PAPER
+from paper.rows import by_length, chosen_strengths
 from scalegrad.results.comparison import System, compare
 from scalegrad.results.frame import frame
 from scalegrad.runs import Row, read_rows
@@ -63,15 +63,15 @@ def read_results(folder: str | Path) -> dict[str, Results]:
 
 def tables_of(rows: Sequence[Row]) -> dict[str, Table]:
     """By corpus, without the paper's rows. A directed task's validation set chose what was tested, and tests nothing."""
-    rows = [row for row in rows if row.run != "paper"]
-    data = by_length(frame(rows))
-    chosen = chosen_strengths(rows)
-    tables = {}
-    for task, corpus, split in dict.fromkeys((row.task, row.corpus, row.split) for row in rows if row.corpus):
-        if task == "open_ended" or split != "valid":
-            compared = compare(data, corpus, split)
-            systems = [replace(s, chosen=(corpus, s.objective, s.strength) in chosen) for s in compared.systems]
-            tables[compared.corpus] = Table(systems)
+    groups: dict[tuple[str, str | None], list[Row]] = {}
+    for row in rows:
+        if row.run != PAPER and row.corpus and (row.task == "open_ended" or row.split != "valid"):
+            groups.setdefault((row.corpus, row.split), []).append(row)
+    chosen, tables = chosen_strengths(rows), {}
+    for (corpus, _), own in groups.items():
+        compared = compare(frame(by_length(own)))
+        systems = [replace(s, chosen=(corpus, s.objective, s.strength) in chosen) for s in compared.systems]
+        tables[compared.corpus] = Table(systems)
     return tables
 
 
