@@ -61,6 +61,15 @@ class Objective:
         """The strength as one number: None for MLE and for a schedule."""
         return None if self.strength is None or isinstance(self.strength, Schedule) else float(self.strength)
 
+    @property
+    def amount(self) -> float | str | None:
+        """The strength as a row of results has it: a number, a schedule in words, None for MLE.
+
+        >>> Objective("sg", 0.2).amount, parse("sg=linear:1.0:0.2:1000").amount
+        (0.2, 'linear:1.0:0.2:1000')
+        """
+        return self.value if self.value is not None or self.strength is None else _write_schedule(self.strength)
+
     def loss(self, **options: Unpack[OptionArguments]) -> TokenLoss:
         """The loss module. MLE is ScaleGrad with γ = 1, so that all three count and divide alike.
 
