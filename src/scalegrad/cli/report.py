@@ -13,7 +13,10 @@ from scalegrad.extras import need
 
 Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Runs, or folders that hold runs.")]
 Corpus = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Which corpus to show, of those the runs were scored on.")
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Which corpus to show, such as wikitext-103:valid, of those the runs were scored on."
+    ),
 ]
 Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the page: table, plots and texts side by side.")]
 Markdown = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the table as Markdown.")]
@@ -40,12 +43,15 @@ def command(
     from scalegrad.results.comparison.terminal import markdown as as_markdown
     from scalegrad.results.comparison.terminal import print_comparison
     from scalegrad.results.figure import save_figure
+    from scalegrad.results.frame import find_runs, load
     from scalegrad.runs import check_writable_folder, write_text
 
     for path in (html, markdown):
         if path is not None:
             check_writable_folder(path.parent, "folder")
-    found = side_by_side.compare_runs(side_by_side.find_runs(folders), corpus)
+    name, _, split = (corpus or "").partition(":")
+    runs = find_runs(folders)
+    found = side_by_side.compare(load([run.path for run in runs]), name or None, split or None, runs=runs)
     if html is not None:
         side_by_side.write_page(found, html)
     if markdown is not None:

@@ -10,10 +10,11 @@ from typing import Any
 from scalegrad.lab.jobs import Job, Progress, Scoring, run_jobs
 from scalegrad.lab.recommendation import Recommendation, recommend
 from scalegrad.objectives import Objective
-from scalegrad.results.comparison import Comparison, compare_runs, plots, write_page
+from scalegrad.results.comparison import Comparison, compare, plots, write_page
 from scalegrad.results.comparison.sensitivity import sensitivity_plots
 from scalegrad.results.comparison.terminal import markdown
 from scalegrad.results.figure import save_figure
+from scalegrad.results.frame import load
 from scalegrad.runs import check_writable_folder, write_json, write_text
 from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.evaluation import check_limits
@@ -112,9 +113,11 @@ def run_sweep(
     folder = check_writable_folder(out, "out")
     corpus = find_corpus(sweep.corpus)
     runs = run_jobs(sweep.jobs(), folder, devices=devices, overwrite=overwrite, progress=progress)
-    comparison = compare_runs(runs, corpus.name)
-    found = recommend(comparison, budget)
-    return Swept(replace(comparison, chosen=found.spoken_of), found)
+    comparison = compare(load([run.path for run in runs]), corpus.name, corpus.split, runs=runs)
+    recommendation = recommend(comparison, budget)
+    trained = comparison.of_kind("trained")
+    chosen = next(s for s in trained if (s.objective, s.level) == ("sg", recommendation.spoken_of))
+    return Swept(replace(comparison, chosen=chosen), recommendation)
 
 
 def write_results(found: Swept, out: str | Path) -> dict[str, Path]:

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 from scalegrad._places import same_place
 from scalegrad.runs.atomic import check_writable_folder, line, plain, write_json, write_lines
 from scalegrad.runs.environment import environment
-from scalegrad.runs.rows import FILE, Row, read_rows, write_rows
+from scalegrad.runs.rows import FILE, KEY, Row, read_rows, write_rows
 
 # Keys of a flat config under which a file or folder is named, and the names that stand there for something else.
 Places: TypeAlias = Mapping[str, Collection[str]]
@@ -162,9 +162,17 @@ class Run:
         return _whole_lines(self.path / "evaluations.jsonl")
 
     def evaluation(self, settings: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The last measurement under exactly these settings; None where there is none."""
+        """The measurement under exactly these settings, if its rows are still those of results.jsonl; else None.
+
+        Rows are replaced by a later measurement whose settings agree in all that are fields of `Row` too.
+        """
         wanted = plain(settings)
-        return next((entry for entry in reversed(self.evaluations()) if entry["settings"] == wanted), None)
+        entry = self.latest_evaluations().get(_measured(wanted))
+        return entry if entry is not None and entry["settings"] == wanted else None
+
+    def latest_evaluations(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """The measurements whose rows were not replaced by later ones, by what was measured."""
+        return {_measured(entry["settings"]): entry for entry in self.evaluations()}
 
     def rewind(self, step: int) -> None:
         """Forget what was logged after `step`: the run goes on from there."""
@@ -221,6 +229,21 @@ class Run:
                     shutil.rmtree(item, ignore_errors=True)
                 else:
                     item.unlink(missing_ok=True)
+
+
+def samples_name(corpus: str | None, split: str | None, strategy: object) -> str:
+    """The file in samples/ of a strategy's texts on a corpus (strategy "human": how the corpus itself goes on).
+
+    >>> samples_name("wikitext-103", "test", "greedy,gamma=0.2")
+    'wikitext-103-test.greedy,gamma=0.2.jsonl'
+    """
+    text = ".".join(part for part in ("-".join(part for part in (corpus, split) if part), str(strategy)) if part)
+    return "".join(sign if sign.isalnum() or sign in "-._,=+" else "-" for sign in f"{text}.jsonl")
+
+
+def _measured(settings: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What the rows of a measurement are figures of, as far as its settings say it."""
+    return tuple(settings.get(name) for name in KEY)
 
 
 def _declared(path: Path) -> tuple[str, ...]:

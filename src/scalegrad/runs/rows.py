@@ -61,6 +61,9 @@ class Row:
     """How many things the value is a mean of: texts, or seeds where `seed` is None."""
 
 
+KEY = tuple(field.name for field in fields(Row) if field.name not in FIGURES)  # what a row is a figure of
+
+
 def rows_of(figures: Mapping[str, Any], **about: Any) -> list[Row]:
     """A row for each figure: a number, or a mapping with "value" and some of "low", "high", "sd", "n".
 
@@ -100,10 +103,5 @@ def read_rows(path: str | Path) -> list[Row]:
         if unknown := set(content) - known:
             raise ValueError(f"{path}, line {number}: a row has no field {', '.join(sorted(unknown))}")
         row = Row(**{"value": None, **content})
-        rows[key(row)] = row
+        rows[tuple(getattr(row, name) for name in KEY)] = row
     return list(rows.values())
-
-
-def key(row: Row) -> tuple[Any, ...]:
-    """What a row is a figure of: all its fields but the figure."""
-    return tuple(value for name, value in asdict(row).items() if name not in FIGURES)

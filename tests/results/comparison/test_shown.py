@@ -44,12 +44,12 @@ def test_figures_and_texts_stand_on_the_page(html):
 
 
 def test_best_is_nearest_to_people(comparison):
-    systems = list(comparison.systems)
-    assert best(systems, "rep_1", comparison.human) == {2}
-    assert best(systems, "ppl", comparison.human) == {0}
-    assert best(systems, "uniq_w", comparison.human) == {2}
+    assert best(comparison, "rep_1") == {2}
+    assert best(comparison, "ppl") == {0}
+    assert best(comparison, "uniq_w") == {2}
     tied = [System("a", {"ppl": 1.001}), System("b", {"ppl": 1.002})]
-    assert best(tied, "ppl", None) == set()  # both print 1.00
+    assert best(Comparison(tied), "ppl") == set()  # both print 1.00
+    assert best(replace(comparison, apart=frozenset({"ppl"})), "ppl") == set()
 
 
 def test_columns_follow_the_figures():
@@ -115,8 +115,8 @@ def test_bars_and_points_have_the_figures(comparison):
 
 
 def test_no_data_no_picture():
-    assert plots(Comparison([System("MLE", {"rouge_1": 40.0})])) == []
-    assert trade_off(Comparison([System("MLE", {"ppl": 3.0, "rep_1": 0.5})])) is None
+    assert plots(Comparison([System(figures={"rouge_1": 40.0})])) == []
+    assert trade_off(Comparison([System(figures={"ppl": 3.0, "rep_1": 0.5})])) is None
 
 
 @pytest.mark.parametrize("at", range(4))
@@ -136,7 +136,7 @@ def test_sensitivity_draws_every_gamma_and_the_lines_across(comparison):
             "uniq": uniq,
             "rep_window_16": 0.1,
             "rep_window_32": 0.2,
-            "rep_window_128": 0.6 if system.family == "mle" else 0.3,
+            "rep_window_128": 0.6 if system.objective == "mle" else 0.3,
         }
         return replace(system, figures={**system.figures, **extra})
 
@@ -156,8 +156,8 @@ def test_sensitivity_draws_every_gamma_and_the_lines_across(comparison):
 @pytest.mark.parametrize(("people", "told"), [(9000, "human text: 9,000 ↑"), (-9000, "human text: -9,000 ↓")])
 def test_people_far_from_all_models_are_a_number_at_the_edge(people, told):
     """A line there would press the models' curve flat: 1,000 to 1,300 beside 9,000."""
-    rows = [System("MLE", {"uniq": 1000}, family="mle"), System("Human", {"uniq": people}, "human")]
-    rows += [System(f"SG γ={g}", {"uniq": 1300 - 400 * g}, family="sg", strength=g) for g in (0.1, 0.5)]
+    rows = [System(figures={"uniq": 1000}, objective="mle"), System(figures={"uniq": people}, objective="human")]
+    rows += [System(figures={"uniq": 1300 - 400 * g}, objective="sg", strength=g) for g in (0.1, 0.5)]
     (plot,) = sensitivity_plots(Comparison(rows))
     (axes,) = plot.figure.axes
     assert [text.get_text() for text in axes.texts] == [told]
@@ -178,9 +178,12 @@ def test_the_legend_names_what_any_panel_has():
     def figures(a: float, b: float, c: float) -> dict[str, float]:
         return {"rep_window_16": a, "rep_window_32": b, "rep_window_128": c}
 
-    rows = [System("MLE", figures(0.3, 0.4, 0.6), family="mle"), System("Human", figures(0.17, 0.28, 0.45), "human")]
+    rows = [
+        System(figures=figures(0.3, 0.4, 0.6), objective="mle"),
+        System(figures=figures(0.17, 0.28, 0.45), objective="human"),
+    ]
     rows += [
-        System(f"SG γ={g}", figures(0.29 + 0.01 * g, 0.3 + 0.1 * g, 0.4 + 0.2 * g), family="sg", strength=g)
+        System(figures=figures(0.29 + 0.01 * g, 0.3 + 0.1 * g, 0.4 + 0.2 * g), objective="sg", strength=g)
         for g in (0.1, 0.9)
     ]
     each = next(plot for plot in sensitivity_plots(Comparison(rows)) if plot.name == "sensitivity-each")
@@ -195,8 +198,8 @@ def test_the_legend_names_what_any_panel_has():
     [(101.0, (100.0, 100.0), True), (100.5, (nan, 101.0), True), (nan, (100.0, 101.0), False), (5.0, (nan, nan), True)],
 )
 def test_people_beside_models_that_are_equal_or_not_finite(people, models, drawn):
-    rows = [System("MLE", {"uniq": models[0]}, family="mle"), System("Human", {"uniq": people}, "human")]
-    rows += [System(f"SG γ={g}", {"uniq": models[g > 0.1]}, family="sg", strength=g) for g in (0.1, 0.5)]
+    rows = [System(figures={"uniq": models[0]}, objective="mle"), System(figures={"uniq": people}, objective="human")]
+    rows += [System(figures={"uniq": models[g > 0.1]}, objective="sg", strength=g) for g in (0.1, 0.5)]
     (plot,) = sensitivity_plots(Comparison(rows))
     (axes,) = plot.figure.axes
     plot.figure.draw_without_rendering()

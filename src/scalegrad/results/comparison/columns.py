@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scalegrad.results.comparison.systems import System
+from scalegrad.results.comparison.systems import Comparison, System
 
 
 class Column(NamedTuple):
@@ -145,7 +145,7 @@ def written_deviation(name: str, value: float | None) -> str:
 def written_spread(system: System, name: str) -> str:
     """What stands beside a figure: its interval over texts, its deviation over seeds, both, or "".
 
-    >>> system = System("MLE", {"rouge_1": 20.0}, intervals={"rouge_1": (19.0, 21.0)}, deviations={"rouge_1": 0.25})
+    >>> system = System(figures={"rouge_1": 20.0}, intervals={"rouge_1": (19.0, 21.0)}, deviations={"rouge_1": 0.25})
     >>> written_spread(system, "rouge_1"), written_spread(system, "rouge_2")
     ('(19.00–21.00) ±0.25', '')
     """
@@ -157,15 +157,17 @@ def written_spread(system: System, name: str) -> str:
 BOLD = "Bold: best of the models here (of repetition and distinct words, nearest to human text)."  # what `best` marks
 
 
-def best(systems: Sequence[System], name: str, human: System | None) -> set[int]:
+def best(comparison: Comparison, name: str) -> set[int]:
     """Places of the models whose figure is best: lowest, highest, or nearest to the human row.
 
-    None where there is one model alone, where all have the same, or where no value is better than another.
+    None where there is one model alone, where all have the same, where no value is better than another, and where the
+    figures are of different data.
     """
+    systems, human = comparison.systems, comparison.human
     models = [
         at for at, system in enumerate(systems) if system.kind in ("trained", "decoded") and name in system.figures
     ]
-    if len(models) < 2 or not column(name).better:
+    if len(models) < 2 or not column(name).better or name in comparison.apart:
         return set()
     goal = human.figures.get(name) if human else None
     wanted = column(name).better

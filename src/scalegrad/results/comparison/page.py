@@ -25,7 +25,7 @@ from scalegrad.results.comparison.columns import (
 from scalegrad.results.comparison.picture import Plot
 from scalegrad.results.comparison.plots import plots
 from scalegrad.results.comparison.spans import Piece, ends_stuck, pieces
-from scalegrad.results.comparison.systems import Comparison, System, spoken_of
+from scalegrad.results.comparison.systems import Comparison, System
 from scalegrad.results.comparison.themed_svg import inline_svg, svg_width
 from scalegrad.results.comparison.wording import headline
 from scalegrad.results.measure.wording import printable
@@ -73,7 +73,7 @@ def lay_out(comparison: Comparison) -> Laid:
     main, further = main_columns(systems), further_columns(systems)
     names = [name for group in (*main.values(), further) for name in group]
     rows = list(zip(systems, looks(systems), strict=True))
-    return Laid(comparison, main, further, rows, {name: best(systems, name, comparison.human) for name in names})
+    return Laid(comparison, main, further, rows, {name: best(comparison, name) for name in names})
 
 
 def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = "", said: Sequence[str] = ()) -> str:
@@ -149,7 +149,7 @@ def examples(comparison: Comparison, count: int = EXAMPLES, shown: Sequence[Syst
     The texts are those of the systems `shown`; by default the baseline's, those of the model of each objective that is
     nearest to human text, of the baseline under the favourite's penalty, and of people.
     """
-    shown = [system for system in (spoken_of(comparison) if shown is None else shown) if system.samples]
+    shown = [system for system in (comparison.spoken_of if shown is None else shown) if system.samples]
     systems = list(comparison.systems)
     styles = [look for system, look in zip(systems, looks(systems), strict=True) if any(system is s for s in shown)]
     texts = [{sample.prefix: sample.continuation for sample in system.samples} for system in shown]
@@ -171,7 +171,7 @@ def spread_prefixes(systems: Sequence[System], count: int = EXAMPLES) -> list[st
     """At most `count` of the prefixes that all these systems continued, evenly spread over them.
 
     >>> from scalegrad.results.comparison import Sample
-    >>> texts = [System(name, {}, samples=[Sample(prefix, "") for prefix in "abcdef"]) for name in ("MLE", "SG")]
+    >>> texts = [System(name, samples=[Sample(prefix, "") for prefix in "abcdef"]) for name in ("MLE", "SG")]
     >>> spread_prefixes(texts, 3)
     ['a', 'c', 'e']
     """

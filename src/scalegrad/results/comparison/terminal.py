@@ -68,7 +68,7 @@ def markdown_table(comparison: Comparison) -> str:
     """Table and notes as Markdown; best figures bold."""
     systems = list(comparison.systems)
     names = [name for group in main_columns(systems).values() for name in group]
-    marked = {name: best(systems, name, comparison.human) for name in names}
+    marked = {name: best(comparison, name) for name in names}
     lines = [f"| | {' | '.join(escaped(column(name).title) for name in names)} |", f"|---|{'---:|' * len(names)}"]
     for at, system in enumerate(systems):
         cells = [_plain(system, name) for name in names]
@@ -82,7 +82,7 @@ def _wide(comparison: Comparison, systems: Sequence[System], names: Sequence[str
     table = _empty()
     for name in names:
         table.add_column(column(name).title, justify="right", no_wrap=True)
-    marked = {name: best(systems, name, comparison.human) for name in names}
+    marked = {name: best(comparison, name) for name in names}
     for at, system in enumerate(systems):
         cells = [_cell(system, name, at in marked[name], "\n") for name in names]
         table.add_row(Text(printable(system.label)), *cells, style=_STYLES[system.kind])
@@ -94,7 +94,7 @@ def _upright(comparison: Comparison, systems: Sequence[System], names: Sequence[
     for system in systems:
         table.add_column(Text(printable(system.label)), justify="right", style=_STYLES[system.kind])
     for name in names:
-        marked = best(systems, name, comparison.human)
+        marked = best(comparison, name)
         cells = [_cell(system, name, at in marked, " ") for at, system in enumerate(systems)]
         table.add_row(column(name).title, *cells)
     return table

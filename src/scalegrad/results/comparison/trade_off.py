@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,7 +78,7 @@ def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_wi
     _write_names(figure, axes, marks, covering, many=many)
     hollow = "; rings: the same model under a penalty while decoding" if comparison.of_kind("decoded") else ""
     spread = " Bars: deviation over seeds." if any(system.deviations for system in shown) else ""
-    penalised = any(system.kind == "decoded" and system.strength is not None for system in shown)
+    penalised = any(system.kind == "decoded" and system.gamma is not None for system in shown)
     lengths = f" {TWO_LENGTHS}" if penalised and name in _OF_TEXTS else ""
     context = " The small picture has every point, the large one its frame." if small else ""
     caption = f"Better is down and to the left{hollow}.{spread}{lengths}{context}"
@@ -93,17 +92,17 @@ def _draw(axes: Axes, shown: Sequence[System], name: str, *, many: bool) -> list
     beside it, and is in the legend until that is written.
     """
     curves = _curves(shown, name)
-    for (kind, family), path in curves.items():
-        sign = "γ while decoding" if kind == "decoded" else "α" if family == "ul" else "γ"
+    for (kind, objective), path in curves.items():
+        sign = "γ while decoding" if kind == "decoded" else "α" if objective == "ul" else "γ"
         axes.plot(
             [s.figures["ppl"] for s in path], [s.figures[name] for s in path], linewidth=1.2, alpha=0.6, zorder=1,
-            color=PALETTE.get(family, PALETTE["other"]), linestyle=(0, (1, 2)) if kind == "decoded" else "-",
-            label=f"{family.upper()}, {sign}",
+            color=PALETTE.get(objective, PALETTE["other"]), linestyle=(0, (1, 2)) if kind == "decoded" else "-",
+            label=f"{objective.upper()}, {sign}",
         )  # fmt: skip
     marks = []
     for system, look in zip(shown, looks(shown), strict=True):
         x, y = system.figures["ppl"], system.figures[name]
-        written = _short(system) if many and (system.kind, system.family) in curves else system.label
+        written = _short(system) if many and (system.kind, system.objective) in curves else system.label
         drawn = axes.errorbar(
             x, y, xerr=_deviation(system, "ppl"), yerr=_deviation(system, name), fmt="o",
             markersize=5 if many else 7, color=look.colour, alpha=1.0 if many or look.hollow else look.opacity,
@@ -116,7 +115,7 @@ def _draw(axes: Axes, shown: Sequence[System], name: str, *, many: bool) -> list
 
 def _curves(systems: Sequence[System], name: str) -> dict[tuple[str, str], list[System]]:
     """By kind and objective, where the strengths tried are enough for a curve."""
-    kinds = dict.fromkeys((system.kind, system.family) for system in systems if system.strength is not None)
+    kinds = dict.fromkeys((system.kind, system.objective) for system in systems if system.level is not None)
     paths = {kind: swept(systems, *kind) for kind in kinds}
     return {k: path for k, path in paths.items() if is_curve([(s.figures["ppl"], s.figures[name]) for s in path])}
 
@@ -124,12 +123,12 @@ def _curves(systems: Sequence[System], name: str) -> dict[tuple[str, str], list[
 def _short(system: System) -> str:
     """A strength or a schedule without its objective.
 
-    >>> _short(System("SG γ=linear:1.0:0.2:9", {})), _short(System("MLE, beam=3", {}, "decoded"))
+    >>> _short(System(objective="sg", strength="linear:1.0:0.2:9")), _short(System(objective="mle", decoding="beam=3"))
     ('linear:1.0:0.2:9', 'MLE, beam=3')
     """
-    if system.strength is not None:
-        return f"{system.strength:g}"
-    return re.sub(r"^.*[γα]=", "", system.label) if system.kind == "trained" else system.label
+    if system.level is not None:
+        return f"{system.level:g}"
+    return system.strength if system.kind == "trained" and isinstance(system.strength, str) else system.label
 
 
 def _deviation(system: System, name: str) -> float | None:
