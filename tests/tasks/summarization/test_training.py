@@ -13,7 +13,7 @@ from scalegrad.integrations import hf
 from scalegrad.runs import Run
 from scalegrad.tasks.summarization import evaluation
 from scalegrad.tasks.summarization.bertsum import BertSum, load_bert, load_bert_tokenizer
-from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run, validation_score
+from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
 from scalegrad.tasks.summarization.formats import BertSumFormat, format_for
 from scalegrad.tasks.summarization.models import load_summarizer
 from scalegrad.tasks.summarization.noam import Noam
@@ -236,7 +236,9 @@ def test_any_encoder_decoder_and_any_causal_model(save, prompt, data, tmp_path):
     chosen = run.evaluations()[0]["length_normalisation"]
     assert set(chosen["validation_scores"]) == {"0.0", "1.0"}
     assert [row.value for row in rows if row.metric == "beta"] == [chosen["beta"]]
-    assert validation_score(run, "made") == max(chosen["validation_scores"].values())
+    (valid,) = (row for row in rows if row.split == "validation")
+    assert (valid.metric, valid.n) == ("mean_rouge", 4)
+    assert valid.value == max(chosen["validation_scores"].values())
     texts = run.load(f"samples/made-test.{beam}.jsonl")
     assert [text["id"] for text in texts] == ["0", "1", "2", "3"]
     (asked,) = train(replace(task, source_seen=True), ["sg=0.5"], tmp_path / "asked")
@@ -269,7 +271,7 @@ def test_what_is_measured_is_not_measured_again(bert_folder, data, tmp_path, mon
     assert len(decoded) == 5
     assert [row for row in again if row.decoding != "greedy"] == first
     fewer = evaluate_run(run, "made", validation, test[:2], how)
-    assert {row.n for row in fewer if row.metric != "beta"} == {2}
+    assert {row.n for row in fewer if row.split == "test" and row.metric != "beta"} == {2}
     with pytest.raises(ValueError, match="is the beam search itself"):
         evaluate_run(run, "made", validation, test, replace(how, strategies=("beam=5,block_words=3",)))
 

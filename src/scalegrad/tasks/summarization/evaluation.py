@@ -27,6 +27,8 @@ from scalegrad.tasks.summarization.models import load_summarizer
 from scalegrad.tasks.summarization.scoring import human, mean_rouge, score
 from scalegrad.tasks.summarization.writing import BEAM, BETAS, summarize
 
+TEST, VALIDATION = "test", "validation"  # the splits of rows
+CHOICE = "mean_rouge"  # the figure that settings are chosen by, on the validation set
 CHECKPOINT_RULE = "least plain validation NLL"
 DECODING_RULE = "highest mean of ROUGE-1, -2 and -L F1 on the validation set"
 MOVER_NOTE = "MoverScore-1 is of all-MiniLM-L6-v2, not of the paper's BERT: it does not compare with the paper's."
@@ -90,12 +92,13 @@ def evaluate_run(
 ) -> list[Row]:
     """Evaluate a finished run on `corpus`: the rows of each decoding, the beam's first, then those of the references.
 
+    Where β is chosen, a row of the split "validation" has the mean ROUGE by which it was.
     The run's folder gets the rows, the summaries (samples/), and for each decoding a line in evaluations.jsonl with its
     strategy, seconds and notes, for the beam with the choice of β. What is there under these settings stays.
     """
     if not run.finished:
         raise ValueError(f"{run.path} holds a run that is not finished: train it to its end first")
-    about = {"corpus": corpus, "split": "test", "checksum": checksum(test)["checksum"]}
+    about = {"corpus": corpus, "split": TEST, "checksum": checksum(test)["checksum"]}
     parts = _parts(about, validation, how)
     missing = [part for part in parts if run.evaluation(part.settings) is None]
     if missing:
@@ -106,18 +109,11 @@ def evaluate_run(
             _measure(run, model, form, part, validation, test, how, progress)
     if run.evaluation({**about, "objective": "human"}) is None:
         run.save(_samples_file(corpus, "human"), samples([pair.references[0] for pair in test], test))
-        figures = rows_of(human(test), objective="human", **_about(corpus))
+        figures = rows_of(human(test), objective="human", task="summarization", corpus=corpus, split=TEST)
         run.add(figures, {**about, "objective": "human"})
     decodings = [(part.strategy.decoding, part.strategy.penalty) for part in parts]
-    rows = [row for row in run.rows() if (row.corpus, row.split) == (corpus, "test")]
+    rows = [row for row in run.rows() if row.corpus == corpus]
     return [row for row in rows if row.objective == "human" or (row.decoding, row.penalty) in decodings]
-
-
-def validation_score(run: Run, corpus: str) -> float | None:
-    """Mean ROUGE of a run on the validation set at its best β; None where β was set and nothing was chosen."""
-    choices = [entry["length_normalisation"] for entry in run.evaluations() if _chooses(entry, corpus)]
-    scores = choices[-1].get("validation_scores") if choices else None
-    return float(max(scores.values())) if scores else None
 
 
 def choose_beta(
@@ -197,25 +193,29 @@ def _measure(
         "seed": how.seed,
         "batch": how.batch,
     }
-    strategy, about, figures = part.strategy, {}, dict[str, Any]()
+    strategy, choice, figures = part.strategy, dict[str, Any](), dict[str, Any]()
     if part.betas:
         choice = _choice(model, form, part.betas, how.beam, validation, progress, writing)
-        strategy = replace(how.beam, gnmt=choice["beta"])
-        about, figures = {"length_normalisation": choice}, {"beta": choice["beta"]}
+        strategy, figures["beta"] = replace(how.beam, gnmt=choice["beta"]), choice["beta"]
     began = time.perf_counter()
     texts = summarize(model, form, test, strategy, progress=_of(progress, str(part.strategy)), **writing)
     seconds = round(time.perf_counter() - began, 2)
     figures |= score(texts, test, mover=how.mover, device=str(model.device))
     corpus, decoding = part.settings["corpus"], {name: part.settings[name] for name in ("decoding", "penalty")}
     run.save(_samples_file(corpus, part.strategy), samples(texts, test))
+    system = {"task": "summarization", "corpus": corpus, **_trained(run), **decoding}
+    rows = rows_of(figures, **system, split=TEST)
+    if "validation_scores" in choice:
+        score_there = {"value": max(choice["validation_scores"].values()), "n": len(validation)}
+        rows += rows_of({CHOICE: score_there}, **system, split=VALIDATION)
     run.add(
-        rows_of(figures, **_about(corpus), **_trained(run), **decoding),
+        rows,
         part.settings,
         strategy=str(strategy),
         seconds=seconds,
         checkpoint_rule=CHECKPOINT_RULE,
         notes=_notes(form, test, how),
-        **about,
+        **({"length_normalisation": choice} if choice else {}),
     )
 
 
@@ -236,10 +236,6 @@ def _choice(
     return {"beta": choice.value, "rule": DECODING_RULE, "pairs": len(validation), "validation_scores": scores}
 
 
-def _about(corpus: str) -> dict[str, Any]:
-    return {"task": "summarization", "corpus": corpus, "split": "test"}
-
-
 def _trained(run: Run) -> dict[str, Any]:
     """What the rows of a run say of its training."""
     objective = parse_objective(run.config["objective"])
@@ -253,11 +249,7 @@ def _trained(run: Run) -> dict[str, Any]:
 
 
 def _samples_file(corpus: str, strategy: object) -> str:
-    return f"samples/{samples_name(f'{corpus} test', strategy)}"
-
-
-def _chooses(entry: Mapping[str, Any], corpus: str) -> bool:
-    return entry["settings"].get("corpus") == corpus and "length_normalisation" in entry
+    return f"samples/{samples_name(corpus, TEST, strategy)}"
 
 
 def _notes(form: Format, test: Sequence[Pair], how: Evaluation) -> list[str]:
