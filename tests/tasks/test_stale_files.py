@@ -78,10 +78,10 @@ def test_summarization(tmp_path, no_training):
     task = summarization.Task(
         str(tmp_path / "model"), data, Recipe(writer=QUICK, target_tokens=12), prompt="{article} show :"
     )
-    old_run(tmp_path / "out" / "mle", "summarization", summarization.FILES)
+    old_run(tmp_path / "out" / "mle-seed-0", "summarization", ())
     with pytest.raises(Stop):
         summarization.train(task, ["mle"], tmp_path / "out", overwrite=True)
-    assert files_of(tmp_path / "out" / "mle") == NEW
+    assert files_of(tmp_path / "out" / "mle-seed-0") == NEW
 
 
 def test_captioning(tmp_path, no_training):

@@ -69,6 +69,8 @@ COLUMNS: dict[str, Column] = {
     "votes": Column("votes", "judgements", "count", ""),
     "n_seen": Column("seen", "tokens said before this step", "count", ""),
     "n_novel": Column("novel", "the others: tokens that ScaleGrad scales by γ", "count", ""),
+    "mean_rouge": Column("mean R", "mean of ROUGE-1, -2 and -L F1", "number", "high"),
+    "beta": Column("β", "length normalisation, chosen on the validation set or set by hand", "number", ""),
     "words": Column("words", "words a text", "number", "human"),
     "novelty_1": Column("new words", "share of a text's distinct words that are not in its source", "share", "human"),
     "novelty_2": Column("new pairs", "the same of its pairs of words", "share", "human"),
@@ -83,7 +85,7 @@ MAIN: dict[str, tuple[str, ...]] = {
     _TOKENS: ("ppl", "calibrated_ppl", "uniq", "rep_window_16", "rep_window_32", "rep_window_128"),
     _TEXTS: ("rep_1", "rep_2", "rep_3", "uniq_w", "words"),
     _TRAINING: ("train_seconds", "tokens_per_second", "peak_memory_mib"),
-    _DIRECTED: ("rouge_1", "rouge_2", "rouge_l", "rouge_lsum", "moverscore_1", "cider", "meteor", "bleu"),
+    _DIRECTED: ("rouge_1", "rouge_2", "rouge_l", "rouge_lsum", "moverscore_1", "cider", "meteor", "bleu", "beta"),
     _JUDGED: ("win_rate", "agreement", "ac1", "votes"),
 }
 

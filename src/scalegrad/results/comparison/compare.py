@@ -151,7 +151,11 @@ def _reader(corpus: str | None, split: str | None) -> Texts:
     def read(run: Run, strategy: str) -> list[Sample]:
         name = f"samples/{samples_name(corpus, split, strategy)}"
         records = run.load(name) if (run.path / name).is_file() else []
-        return [Sample(record["prefix"], record["continuation"]) for record in records if "continuation" in record]
+        return [
+            Sample(record["prefix"], record["continuation"], references=tuple(record.get("references", ())))
+            for record in records
+            if "continuation" in record
+        ]
 
     return read
 

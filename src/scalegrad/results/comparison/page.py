@@ -25,7 +25,7 @@ from scalegrad.results.comparison.columns import (
 from scalegrad.results.comparison.picture import Plot
 from scalegrad.results.comparison.plots import plots
 from scalegrad.results.comparison.spans import Piece, ends_stuck, pieces
-from scalegrad.results.comparison.systems import Comparison, System
+from scalegrad.results.comparison.systems import Comparison, Sample, System
 from scalegrad.results.comparison.themed_svg import inline_svg, svg_width
 from scalegrad.results.comparison.wording import headline
 from scalegrad.results.measure.wording import printable
@@ -42,14 +42,16 @@ class Continuation(NamedTuple):
     pieces: list[Piece]
     rep_1: float | None
     stuck: bool
+    others: list[str]  # further references, where several people wrote one
 
 
 class Example(NamedTuple):
-    """A beginning, or a picture, and its continuations."""
+    """A beginning, or a picture, and its continuations; or an article and its summaries."""
 
     prefix: str
     texts: list[Continuation]
     picture: str = ""
+    article: bool = False
 
 
 class Laid(NamedTuple):
@@ -152,16 +154,14 @@ def examples(comparison: Comparison, count: int = EXAMPLES, shown: Sequence[Syst
     shown = [system for system in (comparison.spoken_of if shown is None else shown) if system.samples]
     systems = list(comparison.systems)
     styles = [look for system, look in zip(systems, looks(systems), strict=True) if any(system is s for s in shown)]
-    texts = [{sample.prefix: sample.continuation for sample in system.samples} for system in shown]
+    texts = [{sample.prefix: sample for sample in system.samples} for system in shown]
     pictures = {sample.prefix: sample.picture for system in shown for sample in system.samples if sample.picture}
     return [
         Example(
             readable(prefix),
-            [
-                _continuation(system.label, look, own[prefix])
-                for system, look, own in zip(shown, styles, texts, strict=True)
-            ],
+            [_continuation(system, look, own[prefix]) for system, look, own in zip(shown, styles, texts, strict=True)],
             pictures.get(prefix, ""),
+            any(own[prefix].references for own in texts),
         )
         for prefix in spread_prefixes(shown, count)
     ]
@@ -203,10 +203,11 @@ def how_it_was_made(comparison: Comparison) -> dict[str, Any]:
     return {"shared": shared, "own": own, "labels": list(runs), "machines": machines}
 
 
-def _continuation(label: str, look: Look, text: str) -> Continuation:
-    rep_1 = repetition([clean_up_spaces(text)])["rep_1"]
-    shown = readable(text)
-    return Continuation(label, look, pieces(shown), None if rep_1 != rep_1 else rep_1, ends_stuck(shown))
+def _continuation(system: System, look: Look, sample: Sample) -> Continuation:
+    rep_1 = repetition([clean_up_spaces(sample.continuation)])["rep_1"]
+    shown = readable(sample.continuation)
+    others = [readable(text) for text in sample.references[1:]] if system.kind == "human" else []
+    return Continuation(system.label, look, pieces(shown), None if rep_1 != rep_1 else rep_1, ends_stuck(shown), others)
 
 
 def readable(text: str) -> str:

@@ -16,11 +16,15 @@ HUMAN = "human"  # the objective of text that people wrote
 
 @dataclass(frozen=True)
 class Sample:
-    """A beginning and how it goes on; or a picture's name, the picture as a data: address, and what is said of it."""
+    """A beginning and how it goes on; or a picture's name, the picture as a data: address, and what is said of it.
+
+    With `references`, what people wrote, `prefix` is an article and `continuation` its summary.
+    """
 
     prefix: str
     continuation: str
     picture: str = ""
+    references: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

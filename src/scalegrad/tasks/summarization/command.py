@@ -19,7 +19,7 @@ from scalegrad.extras import need
 from scalegrad.runs.terminal import Device, Dtype, Told, bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
-    from scalegrad.runs import Run
+    from scalegrad.runs import Row, Run
     from scalegrad.tasks.summarization.recipes import Recipe
 
 app = typer.Typer(
@@ -162,16 +162,19 @@ def evaluate(
     size = read_batch(batch)
     need("transformers", extra="summarize")
     quiet_transformers()
+    from scalegrad.results.comparison import write_page
+    from scalegrad.results.comparison.terminal import print_comparison
     from scalegrad.tasks.summarization.corpora import check_sizes, load_split
     from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
-    from scalegrad.tasks.summarization.report import load_sheet, print_sheet, write_page
+    from scalegrad.tasks.summarization.report import compare_summaries
     from scalegrad.tasks.summarization.writing import BETAS, STOCHASTIC
 
     runs = _runs(folders)
     strategies = (*(strategy or ()), *(STOCHASTIC if stochastic else ()))
     options = {"betas": tuple(beta or BETAS), "strategies": strategies, "mover": not no_mover, "seed": seed}
     options |= {"batch": size, "device": device, "dtype": dtype}
-    found = {}
+    rows: list[Row] = []
+    scored: dict[str, list[Run]] = {}
     with _plain_warnings(), bars() as told:
         for run in runs:
             name = data or run.config["data"]["name"]
@@ -180,19 +183,21 @@ def evaluate(
                 check_sizes(corpus, {"test": len(test)})
             how = Evaluation.of(run.config["recipe"], **options)
             validation = load_split(name, "validation", limit)
-            found[str(run.path)] = evaluate_run(run, corpus or Path(name).name, validation, test, how, _of(run, told))
-    names = {corpus or Path(data or run.config["data"]["name"]).name for run in runs}
-    if as_json:
-        print(json.dumps(found, ensure_ascii=False, indent=2))
-    for name in sorted(names):
-        these = [run for run in runs if (corpus or Path(data or run.config["data"]["name"]).name) == name]
-        sheet = load_sheet(these, name)
+            shown = corpus or Path(name).name
+            rows += evaluate_run(run, shown, validation, test, how, _of(run, told))
+            scored.setdefault(shown, []).append(run)
+    notes: list[str] = []
+    for name, runs_there in sorted(scored.items()):
+        comparison = compare_summaries(runs_there, name)
+        notes += comparison.notes
         if not as_json:
-            print_sheet(sheet, Console())
+            print_comparison(comparison, Console())
         if html is not None:
-            path = html if len(names) == 1 else html.with_stem(f"{html.stem}-{name}")
-            write_page(sheet, path)
+            path = html if len(scored) == 1 else html.with_stem(f"{html.stem}-{name}")
+            write_page(comparison, path)
             print(f"In {path}", file=sys.stderr)
+    if as_json:
+        print(json.dumps({"rows": [row.as_dict() for row in rows], "notes": notes}, ensure_ascii=False, indent=2))
 
 
 @app.command()
@@ -212,7 +217,7 @@ def summarize(
 ) -> None:
     """Summarise every article of FILE, to a JSON line each; one that cannot be read gets a line that says why.
 
-    Example: scalegrad summarize summarize article.txt --model runs/tldr/sg=0.8
+    Example: scalegrad summarize summarize article.txt --model runs/tldr/sg-0.8-seed-0
     """
     size = read_batch(batch)
     if as_json and out == "-":
@@ -288,7 +293,7 @@ def _recipe(name: str | None, model: str, seed: int, steps: int | None) -> Recip
 
 def _runs(folders: Sequence[Path]) -> list[Run]:
     """The finished summarisation runs in these folders; stage 1 is none to evaluate."""
-    from scalegrad.results.comparison import find_runs
+    from scalegrad.results.frame import find_runs
 
     found = [
         run for run in find_runs(folders) if run.config.get("task") == "summarization" and "objective" in run.config
