@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from paper.claims.table import Table
+from paper.claims.table import Table, with_only_strengths
 from paper.gradients import gradient_curves
 from paper.novel_set import novel_set
 from paper.printed import PAPER
-from paper.rows import by_length, chosen_strengths
+from paper.rows import by_length
 from scalegrad.results.comparison import System, compare
+from scalegrad.results.comparison.strengths import choose_strengths
 from scalegrad.results.frame import frame
 from scalegrad.runs import Row, read_rows
+from scalegrad.tasks.summarization.evaluation import CHOICE
 
 SENTENCE = "people who are interested in text are interested in people"
 GAMMA, ALPHAS = 0.2, (0.5, 1.0, 1.5)
@@ -62,16 +64,19 @@ def read_results(folder: str | Path) -> dict[str, Results]:
 
 
 def tables_of(rows: Sequence[Row]) -> dict[str, Table]:
-    """By corpus, without the paper's rows. A directed task's validation set chose what was tested, and tests nothing."""
+    """By corpus, without the paper's rows.
+
+    The validation sets of directed tasks test nothing: the first seed's scores there choose the strengths.
+    """
     groups: dict[tuple[str, str | None], list[Row]] = {}
     for row in rows:
-        if row.run != PAPER and row.corpus and (row.task == "open_ended" or row.split != "valid"):
+        if row.run != PAPER and row.corpus and (row.task == "open_ended" or row.split == "test"):
             groups.setdefault((row.corpus, row.split), []).append(row)
-    chosen, tables = chosen_strengths(rows), {}
+    tables = {}
     for (corpus, _), own in groups.items():
-        compared = compare(frame(by_length(own)))
-        systems = [replace(s, chosen=(corpus, s.objective, s.strength) in chosen) for s in compared.systems]
-        tables[compared.corpus] = Table(systems)
+        scores = [row for row in rows if (row.corpus, row.metric, row.seed) == (corpus, CHOICE, 0)]
+        compared = choose_strengths(compare(frame(by_length(own))), frame(scores), CHOICE)
+        tables[compared.corpus] = Table(with_only_strengths(compared.systems))
     return tables
 
 

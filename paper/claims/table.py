@@ -93,15 +93,16 @@ class Table:
 
 
 def of_paper(rows: Sequence[Row]) -> Table:
-    """Rows that the paper prints; where it has one strength of an objective, that is the one it chose."""
+    """Rows that the paper prints."""
     systems = compare(frame(replace(row, run=None) for row in rows)).systems
-    count = Counter(row.objective for row in systems)
-    return Table(
-        [
-            replace(row, runs=SEEDS if row.deviations else 0, chosen=bool(row.strength) and count[row.objective] == 1)
-            for row in systems
-        ]
-    )
+    return Table(with_only_strengths([replace(row, runs=SEEDS if row.deviations else 0) for row in systems]))
+
+
+def with_only_strengths(systems: Sequence[System]) -> list[System]:
+    """Where an objective has one strength, that is the one chosen."""
+    strengths = {(row.objective, row.strength) for row in systems if row.strength is not None}
+    count = Counter(objective for objective, _ in strengths)
+    return [replace(row, chosen=row.chosen or count[row.objective] == 1) for row in systems]
 
 
 def _value(figures: Mapping[str, float], column: str) -> float | None:

@@ -187,7 +187,7 @@ def test_stored_rows():
 def test_what_a_validation_set_chose_and_lengths():
     about = {"task": "summarization", "corpus": "c", "objective": "sg", "decoding": "beam=5", "seed": 0}
     rows = [Row("rouge_1", 30.0 + g, split="test", strength=g, **about) for g in (0.2, 0.8)]
-    rows += [Row("rouge_mean", 20.0 + g, split="valid", strength=g, **about) for g in (0.2, 0.8)]
+    rows += [Row("mean_rouge", 20.0 + g, split="validation", strength=g, **about) for g in (0.2, 0.8)]
     tables = tables_of(rows)
     assert list(tables) == ["c test"]  # the validation set chose, and tests nothing
     assert tables["c test"](Key("sg", chosen=True), "rouge_1").value == 30.8
