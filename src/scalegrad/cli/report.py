@@ -51,22 +51,20 @@ def command(
             check_writable_folder(path.parent, "folder")
     name, _, split = (corpus or "").partition(":")
     runs = find_runs(folders)
-    found = side_by_side.compare(load([run.path for run in runs]), name or None, split or None, runs=runs)
+    compared = side_by_side.compare(load([run.path for run in runs]), name or None, split or None, runs=runs)
     if html is not None:
-        side_by_side.write_page(found, html)
+        side_by_side.write_page(compared, html)
     if markdown is not None:
-        write_text(markdown, as_markdown(found))
+        write_text(markdown, as_markdown(compared))
     if plots is not None:
         check_writable_folder(plots, "plots")
-        for plot in side_by_side.plots(found):
+        for plot in side_by_side.plots(compared):
             save_figure(plot.figure, plots / f"{plot.name}.png")
     if as_json:
-        rows = [row.as_dict() for row in found.systems]
-        print(
-            json.dumps({"corpus": found.corpus, "rows": rows, "notes": list(found.notes)}, ensure_ascii=False, indent=2)
-        )
+        rows = [row.as_dict() for row in compared.rows]
+        print(json.dumps({"rows": rows, "notes": list(compared.notes)}, ensure_ascii=False, indent=2))
         return
-    print_comparison(found, Console())
+    print_comparison(compared, Console())
     for path in (html, markdown, plots):
         if path is not None:
             print(f"In {path}")

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from scalegrad.runs.atomic import line, plain
+from scalegrad.runs.atomic import append_lines, plain
 
 FILE = "results.jsonl"
 FIGURES = ("value", "low", "high", "sd", "n")  # what a row says; its other fields say of what
@@ -61,8 +61,8 @@ class Row:
     """How many things the value is a mean of: texts, or seeds where `seed` is None."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as plain JSON values, without the fields that are None."""
-        return {name: plain(value) for name, value in asdict(self).items() if value is not None}
+        """The fields that are not None."""
+        return {name: plain(value) for name, value in asdict(self).items() if plain(value) is not None}
 
 
 KEY = tuple(field.name for field in fields(Row) if field.name not in FIGURES)  # what a row is a figure of
@@ -82,9 +82,7 @@ def rows_of(figures: Mapping[str, Any], **about: Any) -> list[Row]:
 
 def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
     """Append rows to a file, a line of JSON each; fields that are None are left out."""
-    lines = [line(row.as_dict()) for row in rows]
-    with Path(path).open("a", encoding="utf-8") as file:
-        file.write("".join(lines))
+    append_lines(path, [row.as_dict() for row in rows])
 
 
 def read_rows(path: str | Path) -> list[Row]:

@@ -74,7 +74,7 @@ def compare(
         notes.append(f"Not scored on {title or 'any corpus'} yet (scalegrad evaluate FOLDER): {', '.join(missing)}.")
     apart, reasons = _apart(settings, corpus, split)
     systems = [*sorted(systems, key=place), *_human(here, runs, texts), *_printed(here)]
-    return Comparison(systems, title, [*notes, *reasons], apart=apart)
+    return Comparison(systems, title, [*notes, *reasons], apart=apart, rows=_means(settings, _human_rows(here)))
 
 
 def place(system: System) -> tuple[bool, int, float]:
@@ -172,8 +172,10 @@ def _systems(setting: _Setting, texts: Texts, training: bool) -> list[System]:
     systems = []
     for (decoding, penalty), own in groups.items():
         is_first = (decoding, penalty) == (first, None)
-        about = {"objective": setting.objective, "strength": setting.strength, "model": setting.model}
-        system = System(kind="trained" if is_first else "decoded", decoding=decoding, penalty=penalty, **about)
+        system = System(
+            kind="trained" if is_first else "decoded", objective=setting.objective, strength=setting.strength,
+            decoding=decoding, penalty=penalty, model=setting.model,
+        )  # fmt: skip
         system = _with_figures(system, own)
         if setting.runs:
             strategy = ",".join(part for part in (decoding, penalty) if part)
@@ -197,14 +199,26 @@ def _with_figures(system: System, rows: Sequence[Row]) -> System:
         figures={row.metric: row.value for row in means if row.value is not None},
         deviations={row.metric: row.sd for row in means if row.sd is not None},
         intervals={row.metric: (row.low, row.high) for row in means if row.low is not None and row.high is not None},
-        runs=max((row.n or 1 for row in means if row.seed is None), default=1),
+        runs=max((row.n or 1 for row in means if row.sd is not None), default=1),
     )
 
 
-def _human(data: DataFrame, runs: Sequence[Run], texts: Texts) -> list[System]:
-    """The human row of the first run that has one: it is the same for all of one tokenizer."""
+def _means(settings: Sequence[_Setting], human: list[Row]) -> list[Row]:
+    """The rows of all settings as means over their seeds, with the names of folders for their paths."""
+    names = {str(run.path): run.path.name for setting in settings for run in setting.runs}
+    groups = [*(setting.rows for setting in settings), human]
+    means = [row for rows in groups for row in to_rows(over_seeds(frame(rows)))]
+    return [replace(row, run=names.get(row.run or "", row.run)) for row in means]
+
+
+def _human_rows(data: DataFrame) -> list[Row]:
+    """The human rows of the first run that has some: they are the same for all of one tokenizer."""
     rows = [row for row in to_rows(data) if row.objective == HUMAN and row.run != PAPER]
-    rows = [row for row in rows if (row.run, row.model) == (rows[0].run, rows[0].model)]
+    return [row for row in rows if (row.run, row.model) == (rows[0].run, rows[0].model)]
+
+
+def _human(data: DataFrame, runs: Sequence[Run], texts: Texts) -> list[System]:
+    rows = _human_rows(data)
     if not rows:
         return []
     folder = next((run for run in runs if str(run.path) == rows[0].run), None)
@@ -240,7 +254,7 @@ def _told_apart(settings: Sequence[_Setting], texts: Texts, training: bool) -> l
 
 def _notes(runs: Sequence[Run], corpus: str | None, split: str | None) -> list[str]:
     """What was noted when the runs were measured, each sentence once."""
-    latest = [entry for run in runs for entry in run.latest_evaluations().values()]
+    latest = [entry for run in runs for entry in run.evaluations_now()]
     here = [e for e in latest if (e["settings"].get("corpus"), e["settings"].get("split")) == (corpus, split)]
     return list(dict.fromkeys(note for entry in here for note in entry.get("notes", [])))
 
@@ -254,7 +268,7 @@ def _apart(settings: Sequence[_Setting], corpus: str | None, split: str | None) 
             if row.corpus is not None:
                 names["texts" if row.decoding else "tokens"].add(row.metric)
                 (texts if row.decoding else tokens).add(("size", row.new_tokens if row.decoding else row.window))
-        for entry in setting.runs[0].latest_evaluations().values() if setting.runs else ():
+        for entry in setting.runs[0].evaluations_now() if setting.runs else ():
             about = entry["settings"]
             if (about.get("corpus"), about.get("split")) != (corpus, split) or about.get("objective") == HUMAN:
                 continue

@@ -9,6 +9,7 @@ from typing import Any
 
 from scalegrad import objectives
 from scalegrad.decoding import Greedy, parse
+from scalegrad.runs import Row
 
 KINDS = ("trained", "decoded", "human", "paper")
 HUMAN = "human"  # the objective of text that people wrote
@@ -125,6 +126,8 @@ class Comparison:
     """The model to speak of, where somebody chose one."""
     apart: frozenset[str] = frozenset()
     """Figures that were measured on different data, so that none of them is the best."""
+    rows: Sequence[Row] = ()
+    """The rows that the figures came from, as means over seeds."""
 
     def of_kind(self, *kinds: str) -> list[System]:
         """The systems of these kinds, in order."""

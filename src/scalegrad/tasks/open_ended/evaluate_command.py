@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,10 @@ from scalegrad.extras import need
 from scalegrad.runs.terminal import Device, Dtype, Start, Trust, bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scalegrad.runs import Run
+    from scalegrad.tasks.open_ended.evaluation import Part
 
 Model = Annotated[
     str,
@@ -44,7 +48,7 @@ New = Annotated[int, typer.Option("--new-tokens", help="Tokens to generate after
 Samples = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Where to keep the texts (default: in a run's own folder).")
 ]
-Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the figures as JSON as well.")]
+Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the rows as well, a line of JSON each.")]
 Seed = Annotated[int, typer.Option(help="Seed of sampled texts, and of the draw of IMDB reviews.")]
 Batch = Annotated[str, typer.Option(help="Chunks or prefixes at a time, or auto: what fits into memory.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Make texts anew that were made with other settings.")]
@@ -72,11 +76,10 @@ def command(
 ) -> None:
     """Perplexity and repetition of a model, as the paper measures them, beside human text.
 
-    A run's folder keeps the figures (evaluation.json) and texts (samples/); stopped, the same command goes on.
+    A run's folder keeps the figures (results.jsonl) and texts (samples/); stopped, the same command goes on.
 
     Example: scalegrad evaluate runs/sg --strategy greedy --strategy greedy,gamma=0.2 --prefixes 120 --chunks 20
     """
-    size = read_batch(batch)
     from scalegrad.models.start import check_start
 
     check_start(start)
@@ -84,52 +87,45 @@ def command(
     quiet_transformers()
     from scalegrad import decoding
     from scalegrad.models.start import start_sentence
-    from scalegrad.runs import check_writable_folder, write_json
+    from scalegrad.runs import check_writable_folder, write_rows
     from scalegrad.tasks.open_ended.corpora import find_corpus
-    from scalegrad.tasks.open_ended.evaluation import evaluate, evaluate_run, saved_gamma
-    from scalegrad.tasks.open_ended.kept_figures import lost
+    from scalegrad.tasks.open_ended.evaluation import Options, evaluate, evaluate_run, saved_gamma
 
+    options = Options(
+        tuple(strategy or ["greedy"]), gamma, chunks, prefixes, new_tokens, read_batch(batch), seed, start
+    )
     texts = [find_corpus(name, seed) for name in corpus or ["wikitext-103"]]
     if out is not None:
         check_writable_folder(out.parent, "--out")  # before the work, not after it
     run = _run(model)
     with status(f"loading {model}"):
         network, tokenizer = decoding.load(str(run.model_path) if run else model, device, dtype, trust_remote_code)
-    options: dict[str, Any] = {
-        "strategies": tuple(strategy or ["greedy"]),
-        "gamma": saved_gamma(network.config) if gamma is None else gamma,
-        "prefixes": prefixes,
-        "chunks": chunks,
-        "new_tokens": new_tokens,
-        "start": start,
-        "seed": seed,
-        "batch": size,
-        "overwrite": overwrite,
-    }
-    before = run.load("evaluation") if run and (run.path / "evaluation.json").is_file() else {}
-    found = {}
-    with bars() as told:
+    if gamma is None:
+        options = replace(options, gamma=saved_gamma(network.config))
+    about = run.about() if run else _about(model, network.config)
+    parts = []
+    with bars() as progress:
         for text in texts:
             if run and samples is None:
-                found[text.name] = evaluate_run(run, network, tokenizer, text, **options, progress=told)
+                parts += evaluate_run(run, network, tokenizer, text, options, overwrite=overwrite, progress=progress)
             else:
-                found[text.name] = evaluate(
-                    network, tokenizer, text, **options, samples=samples, name=model, progress=told
-                )
+                parts += evaluate(
+                    network, tokenizer, text, options, samples=samples, name=model, about=about, overwrite=overwrite,
+                    progress=progress,
+                )  # fmt: skip
+    rows = [row for part in parts for row in part.rows]
     if out is not None:
-        write_json(out, found)
-    if run and samples is None:
-        for name, figures in found.items():
-            if gone := lost(before.get(name, {}), figures):
-                print(f"No longer in evaluation.json, measured otherwise: {name}: {'; '.join(gone)}", file=sys.stderr)
-    symbol = next(iter(found.values()))["protocol"]["start"]
+        out.unlink(missing_ok=True)
+        write_rows(out, rows)
+    symbol = next((part.settings["start"] for part in parts if "start" in part.settings), None)
     print(start_sentence(tokenizer, start, symbol), file=sys.stderr)
     if as_json:
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        notes = list(dict.fromkeys(note for part in parts for note in part.notes))
+        print(json.dumps({"rows": [row.as_dict() for row in rows], "notes": notes}, indent=2, ensure_ascii=False))
         return
-    _print(found, model, getattr(network.config, "scalegrad", None))
+    _print(parts)
     if run and samples is None:
-        print(f"In {run.path / 'evaluation.json'}; compare runs with: scalegrad report FOLDER…")
+        print(f"In {run.path / 'results.jsonl'}; compare runs with: scalegrad report FOLDER…")
 
 
 def _run(model: str) -> Run | None:
@@ -147,15 +143,25 @@ def _run(model: str) -> Run | None:
     return run
 
 
-def _print(found: dict[str, Any], model: str, record: dict[str, Any] | None) -> None:
-    from scalegrad.results.comparison import Comparison, human_row, rows_of
-    from scalegrad.results.comparison.terminal import print_figures
-
+def _about(model: str, config: Any) -> dict[str, Any]:
+    """What rows say of a model that is no run: its name, and what it was trained for, if it says so."""
+    record = getattr(config, "scalegrad", None)
     objective = objectives.of_record(record) if record else None
-    trained = str(objective or "")
-    label = objective.label if objective else Path(model).name
-    console = Console()
-    for name, evaluation in found.items():
-        rows = rows_of(label, trained, evaluation)
-        comparison = Comparison([*rows, *human_row(evaluation)], name, evaluation["notes"])
-        print_figures(comparison, console)
+    return {
+        "model": model,
+        "objective": objective.name if objective else None,
+        "strength": objective.amount if objective else None,
+    }
+
+
+def _print(parts: Sequence[Part]) -> None:
+    """A table for each corpus."""
+    from scalegrad.results.comparison import compare
+    from scalegrad.results.comparison.terminal import print_figures
+    from scalegrad.results.frame import frame
+
+    for corpus, split in dict.fromkeys((part.settings["corpus"], part.settings["split"]) for part in parts):
+        here = [part for part in parts if (part.settings["corpus"], part.settings["split"]) == (corpus, split)]
+        notes = dict.fromkeys(note for part in here for note in part.notes)
+        comparison = compare(frame(row for part in here for row in part.rows))
+        print_figures(replace(comparison, notes=list(notes)), Console())
