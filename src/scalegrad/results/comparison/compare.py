@@ -193,7 +193,7 @@ def _with_figures(system: System, rows: Sequence[Row]) -> System:
     counts = Counter(row.metric for row in rows if row.run is not None)
     most = max(counts.values(), default=0)
     means = to_rows(over_seeds(frame(row for row in rows if counts.get(row.metric, most) == most)))
-    means = [row for row in means if row.value is not None]
+    means = [row for row in means if row.value is not None and row.value == row.value]
     return replace(
         system,
         figures={row.metric: row.value for row in means if row.value is not None},

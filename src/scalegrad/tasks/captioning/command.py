@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,10 +19,9 @@ from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:
+    from scalegrad.runs import Row, Run
     from scalegrad.tasks.captioning.dataset import Example
-    from scalegrad.tasks.captioning.experiment import Splits
     from scalegrad.tasks.captioning.problems import Problems
-    from scalegrad.tasks.captioning.report import CaptionRun
     from scalegrad.tasks.captioning.scoring import Told
 
 app = typer.Typer(
@@ -30,9 +30,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-ON_PAGE = 6  # pictures on the page
-
-Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the runs, captions.json and report.html go.")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the runs and report.html go.")]
 Objectives = Annotated[
     list[str] | None,
     typer.Option("--objective", "-o", help="mle, ul=α or sg=γ. May be repeated (default: mle, ul=0.5, sg=0.5)."),
@@ -52,9 +50,7 @@ Extractor = Annotated[
 ]
 Genome = Annotated[bool, typer.Option("--visual-genome", help="Check that the splits have the published sizes.")]
 Epochs = Annotated[int | None, typer.Option(help="Passes over the training paragraphs (default: the recipe's).")]
-Parallel = Annotated[
-    int, typer.Option(help="Drawn scenes: trainings at a time, each a process (0: all on a CPU, one on a GPU).")
-]
+Parallel = Annotated[int, typer.Option(help="Trainings at a time, each a process (0: all on a CPU, one on a GPU).")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out items that cannot be read, and count them.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew, whatever FOLDER holds.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -99,12 +95,10 @@ def train(
     """
     need("transformers", extra="caption")
     quiet_transformers()
-    from dataclasses import replace
-
-    from scalegrad.runs import check_writable_folder, write_json
-    from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES
+    from scalegrad.runs import check_writable_folder
+    from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, SCALES, train_captioners
     from scalegrad.tasks.captioning.problems import Problems
-    from scalegrad.tasks.captioning.runs import SCALES, caption_experiment, run_scenes, summary, trainings_at_a_time
+    from scalegrad.tasks.captioning.splits import Files, Source, load_splits
     from scalegrad.tasks.captioning.training import PAPER
 
     objectives = [parse_objective(text) for text in objective] if objective else list(PAPER_OBJECTIVES)
@@ -121,18 +115,17 @@ def train(
     check_writable_folder(out, "--out")
     problems = Problems(skip_bad)
     with bars() as told:
-        if own:
-            named = {name: path for name, path in files.items() if path}
-            splits = _splits(named, features, images, extractor, problems, out, visual_genome, told)
-            recipe = PAPER if epochs is None else replace(PAPER, epochs=epochs)
-            runs = caption_experiment(splits, recipe, out, objectives, range(seeds), overwrite=overwrite, told=told)
-        else:
-            at_a_time = parallel or trainings_at_a_time(len(objectives) * seeds)
-            options: dict[str, Any] = {"epochs": epochs, "overwrite": overwrite, "told": told}
-            runs = run_scenes(scale, out, objectives, seeds, at_a_time, **options)
-    write_json(out / "captions.json", {"runs": summary(runs), "left_out": problems.as_dict()})
+        source: Source
+        source, recipe = SCALES[scale]
+        if train and valid and test:
+            source = Files(train, valid, test, features, images, extractor, out, visual_genome, skip_bad)
+            recipe = PAPER
+            load_splits(source, told, problems)  # here, to find and count what is wrong with them
+        recipe = recipe if epochs is None else replace(recipe, epochs=epochs)
+        options: dict[str, Any] = {"processes": parallel or None, "overwrite": overwrite, "progress": told}
+        runs = train_captioners(source, recipe, out, objectives, range(seeds), **options)
     _report_problems(problems)
-    _show(runs, out, test.name if test else "scenes", images, as_json)
+    _show(runs, out, images, as_json)
 
 
 @app.command()
@@ -148,10 +141,12 @@ def evaluate(
 ) -> None:
     """CIDEr, BLEU and Rep-n of a captioner; without MODEL, Rep-n of the paragraphs people wrote.
 
-    Example: scalegrad caption evaluate captioner/sg-0.5-seed0 --strategy greedy --strategy greedy,soft_block=3
+    Example: scalegrad caption evaluate captioner/sg-0.5-seed-0 --strategy greedy --strategy greedy,soft_block=3
 
     Example: scalegrad caption evaluate --paragraphs val.json
     """
+    from scalegrad.decoding import parse
+    from scalegrad.tasks.captioning.experiment import rows_of_texts
     from scalegrad.tasks.captioning.paragraphs import read_coco
     from scalegrad.tasks.captioning.problems import Problems
     from scalegrad.tasks.captioning.scoring import describe, repetitiveness, score
@@ -160,10 +155,13 @@ def evaluate(
         raise ValueError(f"--limit must be at least 1, not {limit}")
     problems = Problems(skip_bad)
     items = read_coco(paragraphs, problems)[:limit] if paragraphs else None
+    about = {"task": "captioning", "corpus": paragraphs.name if paragraphs else "scenes"}
+    about |= {} if paragraphs else {"split": "test"}
+    strategies = [parse(text) for text in strategy or ("greedy", "greedy,soft_block=3")]
     if model is None:
         if items is None:
             raise ValueError("give MODEL to score it, or --paragraphs FILE for the figures of those who wrote them")
-        found = {"human": repetitiveness([item.paragraph for item in items])}
+        rows = rows_of_texts(repetitiveness([item.paragraph for item in items]), objective="human", **about)
     else:
         quiet_transformers()
         with bars() as told, status(f"loading {model}"):
@@ -171,16 +169,17 @@ def evaluate(
             cache = _kept_beside(model, paragraphs)
             examples = _examples(items, network, features, images, cache, problems, limit, told)
         references = [item.paragraph for item in examples]
-        found = {"human": repetitiveness(references)}
-        for text in strategy or ["greedy", "greedy,soft_block=3"]:
+        rows = rows_of_texts(repetitiveness(references), objective="human", **about)
+        for how in strategies:
             keys = [item.image_id for item in examples]
-            made = describe(network, tokenizer, [item.regions for item in examples], text, keys=keys)
-            found[text] = score(made, references)
+            made = describe(network, tokenizer, [item.regions for item in examples], how, keys=keys)
+            decoded = {"model": str(Path(model).resolve()), "decoding": how.decoding, "penalty": how.penalty}
+            rows += rows_of_texts(score(made, references), **about, **decoded)
     _report_problems(problems)
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps({"rows": [row.as_dict() for row in rows], "notes": []}, indent=2))
     else:
-        _print_figures(found, str(paragraphs or "drawn test scenes"))
+        _print_figures(rows, str(paragraphs or "drawn test scenes"))
 
 
 @app.command()
@@ -193,7 +192,7 @@ def caption(
 ) -> None:
     """Describe images with a trained captioner, a paragraph each.
 
-    Example: scalegrad caption caption beach.png street.jpg --model captioner/sg-0.5-seed0
+    Example: scalegrad caption caption beach.png street.jpg --model captioner/sg-0.5-seed-0
     """
     quiet_transformers()
     from scalegrad.tasks.captioning.extraction import extract, load_extractor
@@ -213,27 +212,6 @@ def caption(
         for name, text in zip(found, texts, strict=True):
             print(f"{name}: {text}")
     _report_problems(problems)
-
-
-def _splits(
-    files: Mapping[str, Path], features: Path | None, images: Path | None, extractor: str, problems: Problems,
-    cache: Path, visual_genome: bool, told: Told,
-) -> Splits:  # fmt: skip
-    """The user's own paragraphs and features."""
-    from scalegrad.tasks.captioning.experiment import file_splits
-    from scalegrad.tasks.captioning.extraction import features_of
-    from scalegrad.tasks.captioning.features import open_features
-
-    if (features is None) == (images is None):
-        raise ValueError("give --features PATH or --images FOLDER: a captioner sees images through region features")
-    return file_splits(
-        files,
-        lambda: features_of(images, extractor, cache, problems, told) if images else open_features(features or ""),
-        f"{images} by {extractor}" if images else str(features),
-        "" if features else extractor,
-        problems=problems,
-        published=visual_genome,
-    )
 
 
 def _load(name: str) -> tuple[Any, Any]:
@@ -258,9 +236,9 @@ def _examples(
     limit: int | None, told: Told,
 ) -> list[Example]:  # fmt: skip
     from scalegrad.tasks.captioning.dataset import examples_of
-    from scalegrad.tasks.captioning.experiment import scene_examples
     from scalegrad.tasks.captioning.extraction import features_of
     from scalegrad.tasks.captioning.features import open_features
+    from scalegrad.tasks.captioning.splits import scene_examples
 
     if items is None:
         return scene_examples("test", limit or 200, told)
@@ -273,58 +251,45 @@ def _examples(
     return examples_of(items, regions, problems)
 
 
-def _show(runs: list[CaptionRun], out: Path, corpus: str, images: Path | None, as_json: bool) -> None:
+def _show(runs: Sequence[Run], out: Path, images: Path | None, as_json: bool) -> None:
     from scalegrad.results.comparison import write_page
     from scalegrad.results.comparison.terminal import print_comparison, print_table
-    from scalegrad.tasks.captioning.report import choose_strengths, compare_captions, compare_stochastic
-    from scalegrad.tasks.captioning.runs import summary
+    from scalegrad.tasks.captioning.report import compare_captions, compare_stochastic, with_pictures
 
-    written = runs[0].texts["references"]
-    names = list(written)[:: max(1, len(written) // ON_PAGE)][:ON_PAGE]  # evenly spread: nobody chooses
-    comparison = compare_captions(
-        runs, corpus, {name: written[name] for name in names}, _pictures(names, corpus, images)
-    )
+    comparison = with_pictures(compare_captions(runs), _pictures(runs[0].config["data"]["name"], images))
     page = write_page(comparison, out / "report.html")
     if as_json:
-        print(json.dumps(summary(runs), indent=2))
+        rows = [row.as_dict() for run in runs for row in run.rows()]
+        print(json.dumps({"rows": rows, "notes": list(comparison.notes)}, indent=2))
         return
     console = Console()
     print_comparison(comparison, console)
-    for family, labels in choose_strengths(runs).items():
-        told = ", ".join(f"{label} for {name}" for name, label in labels.items())
-        console.print(f"Of the {family} strengths, validation CIDEr chooses {told}.")
-    if (drawn := compare_stochastic(runs, corpus)) is not None:
+    if (sampled := compare_stochastic(runs)) is not None:
         console.print("\n[bold]Sampling from the MLE model, against its greedy search with trigram blocking[/bold]")
-        print_table(drawn, console)
-    print(f"In {out / 'captions.json'}; pictures and paragraphs side by side in {page}", file=sys.stderr)
+        print_table(sampled, console)
+    print(f"Runs in {out}; pictures and paragraphs side by side in {page}", file=sys.stderr)
 
 
-def _pictures(names: Sequence[str], corpus: str, images: Path | None) -> dict[str, str]:
-    """Pictures for the page, as data: addresses, as far as they are at hand."""
+def _pictures(corpus: str, images: Path | None) -> Callable[[str], str]:
+    """Gives an image's picture as a data: address; "" for one that is not at hand."""
     from scalegrad.tasks.captioning.extraction import images_in, read_image
-    from scalegrad.tasks.captioning.runs import picture_address, scene_picture
+    from scalegrad.tasks.captioning.report import picture_address, scene_picture
 
     if corpus == "scenes":
-        return {name: scene_picture(name) for name in names}
+        return scene_picture
     files = images_in(images) if images else {}
-    return {name: picture_address(read_image(files[name])) for name in names if name in files}
+    return lambda name: picture_address(read_image(files[name])) if name in files else ""
 
 
-def _print_figures(found: Mapping[str, Mapping[str, float]], corpus: str) -> None:
-    from scalegrad.results.comparison import Comparison, System
+def _print_figures(rows: Sequence[Row], corpus: str) -> None:
+    from scalegrad.results.comparison import compare
     from scalegrad.results.comparison.terminal import print_table
-    from scalegrad.tasks.captioning.report import FIGURES
+    from scalegrad.results.frame import frame
 
-    # Without a model the people's figures are the table, not what a table is held against.
-    alone = set(found) == {"human"}
-    rows = [
-        System(name, {key: value for key, value in figures.items() if key in FIGURES}, kind)
-        for name, figures in found.items()
-        for kind in ("human" if name == "human" and not alone else "trained",)
-    ]
     console = Console()
-    console.print(f"[bold]{corpus}[/bold], {counted(int(found['human']['n_texts']), 'paragraph')}")
-    print_table(Comparison(rows), console)
+    console.print(f"[bold]{corpus}[/bold], {counted(rows[0].n or 0, 'paragraph')}")
+    comparison = compare(frame(rows))
+    print_table(replace(comparison, systems=[one for one in comparison.systems if one.figures]), console)
 
 
 def _report_problems(problems: Problems) -> None:
