@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rich.console import Console
+
 from paper import directed, examples, human_rows, human_study, illustrations, open_ended, open_ended_decoding
 from paper.open_ended_scale import devices_of, jobs_of
-from paper.outcome import Experiment, Setup
-from paper.pages import Part, write_page, write_part
+from paper.outcome import Experiment, NotGiven, Setup
+from paper.pages import Part, as_dict, print_part, write_page, write_part
 from scalegrad.extras import MissingExtra
 from scalegrad.runs import Job, JobsFailed, check_writable_folder, environment, run_jobs
+from scalegrad.runs.atomic import plain
 from scalegrad.runs.jobs import Progress
+from scalegrad.runs.terminal import bars
 
 ALL = "all"
 SMOKE = "Scale smoke: a few steps and texts, to see that everything runs. The figures say nothing of the objectives."
@@ -84,6 +90,41 @@ def find(names: Sequence[str]) -> list[Experiment]:
     return [experiment for experiment in EXPERIMENTS if ALL in names or experiment.name in names]
 
 
+def run_all(names: Sequence[str], setup: Setup, as_json: bool = False) -> int:
+    """Run what the experiments of these names need, then show each of them; the exit code of the command.
+
+    What only the user can bring is said at once, and again at the end; the code is 2 if it was asked for by name. Jobs
+    that fail stop no other: they are reported at the end, and the code is 1.
+    """
+    chosen, console = find(names), Console()
+    with bars() as progress:
+        refused, failed = prepare(chosen, setup, progress)
+    parts = []
+    for experiment in chosen:
+        try:
+            if experiment.name in refused:
+                raise refused[experiment.name]
+            parts.append(show(experiment, setup))
+        except (ValueError, OSError, MissingExtra) as mistake:
+            if len(chosen) == 1 and not failed:
+                raise
+            (refused if isinstance(mistake, NotGiven) or experiment.name in refused else failed)[experiment.name] = (
+                mistake
+            )
+        else:
+            if not as_json:
+                print_part(parts[-1], console)
+    if as_json:
+        print(json.dumps(plain([as_dict(part) for part in parts]), ensure_ascii=False, indent=2))
+    elif parts:
+        print(f"All of it on one page: {setup.out / 'report.html'}")
+    for name, error in refused.items():
+        print(f"left out: {name}: {error}", file=sys.stderr)
+    for name, error in failed.items():
+        print(f"paper: {name}: {error}", file=sys.stderr)
+    return 1 if failed else 2 if any(name in names for name in refused) else 0
+
+
 def prepare(
     experiments: Sequence[Experiment], setup: Setup, progress: Progress | None = None
 ) -> tuple[dict[str, Exception], dict[str, BaseException]]:
@@ -97,7 +138,10 @@ def prepare(
     started: set[str] = set()
     while not setup.only_done:
         jobs, new = _jobs(experiments, setup)
-        refused |= {name: error for name, error in new.items() if name not in refused}
+        for name, error in new.items():
+            if name not in refused and len(experiments) > 1:
+                print(f"paper: {name} is left out: {error}", file=sys.stderr)  # at once: the jobs of others take long
+            refused.setdefault(name, error)
         jobs = [job for job in jobs if job.name not in started]
         if not jobs:
             break

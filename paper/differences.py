@@ -49,7 +49,9 @@ def differences(
         )  # fmt: skip
         for metric in METRICS if seeds else ():
             if metric in own[seeds[0]]:
-                rows += _difference(about, metric, [own[seed][metric] for seed in seeds], [base[s][metric] for s in seeds])
+                rows += _difference(
+                    about, metric, [own[seed][metric] for seed in seeds], [base[s][metric] for s in seeds]
+                )
     return rows
 
 

@@ -105,11 +105,11 @@ def _trainings_elsewhere(name: str, setup: Setup) -> list[Training]:
 
 def scored(setup: Setup, trainings: Sequence[Training], corpus: str, split: str | None) -> tuple[list[Run], list[Row]]:
     """The runs that have figures on a corpus, and these."""
-    rows = {run.path: run_rows(run) for run in (runs := runs_of(setup, trainings))}
-    here = {path: [row for row in own if (row.corpus, row.split) == (corpus, split)] for path, own in rows.items()}
+    own = {run.path: run_rows(run) for run in runs_of(setup, trainings)}
+    here = {path: [row for row in rows if (row.corpus, row.split) == (corpus, split)] for path, rows in own.items()}
     if not any(here.values()):
         raise NotGiven(f"no run has figures on {corpus} yet")
-    return [run for run in runs if here[run.path]], [row for own in here.values() for row in own]
+    return [Run.open(path) for path, rows in here.items() if rows], [row for rows in here.values() for row in rows]
 
 
 def main_runs(setup: Setup) -> dict[str, Run]:

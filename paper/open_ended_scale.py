@@ -88,7 +88,7 @@ def scale_of(setup: Setup) -> Scale:
 
 
 def _model_of(setup: Setup) -> str | None:
-    """The setup's model; of a GGUF file the folder that it is unpacked into, because reading it takes longer than a run."""
+    """The setup's model; of a GGUF file the folder it is unpacked into, because reading it takes longer than a run."""
     if setup.model is None or Path(setup.model).suffix != ".gguf":
         return setup.model
     return str(setup.out / UNPACKED / Path(setup.model).stem)

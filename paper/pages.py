@@ -55,7 +55,9 @@ class Part:
         for table in self.outcome.tables:
             notes = [note for note in table.comparison.notes if note not in seen]
             seen.update(notes)
-            tables.append(table._replace(comparison=_with_few_texts(replace(table.comparison, notes=notes), table.texts)))
+            tables.append(
+                table._replace(comparison=_with_few_texts(replace(table.comparison, notes=notes), table.texts))
+            )
         return tables
 
     @property
@@ -91,9 +93,7 @@ def write_part(part: Part, folder: Path) -> None:
         save_figure(plot.figure, folder / "plots" / f"{plot.name}.png")
         write_text(folder / "plots" / f"{plot.name}.svg", svg)
         pictures.append((plot.caption, svg))
-    tables = [
-        (table, lay_out(table.comparison), examples_of(table)) for table in part.tables
-    ]
+    tables = [(table, lay_out(table.comparison), examples_of(table)) for table in part.tables]
     html = render("part.html.j2", Path(__file__).parent, part=part, tables=tables, pictures=pictures,
                   where=where(part.experiment.shows))  # fmt: skip
     write_text(folder / "part.html", html)

@@ -40,6 +40,16 @@ class Judged:
     agreement: float
     ac1: float
 
+    @property
+    def name(self) -> str:
+        """As a table names the pair."""
+        return f"{self.first} vs {self.second}"
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Under the names of columns."""
+        return {"win_rate": self.win_rate, "agreement": self.agreement, "ac1": self.ac1}
+
 
 def printed(table: int, corpus: str | None = None) -> list[Row]:
     """The rows of a table by its number; of one corpus, if it has several."""
@@ -164,9 +174,9 @@ mle    | 13.17 12.52k .236 .384 .621 .665 .510 .428 16.71k
 ul=0.5 | 14.91 12.45k .217 .350 .579 .601 .424 .348 18.02k
 ul=1.0 | 16.52 12.77k .210 .336 .552 .551 .359 .289 19.14k
 ul=1.5 | 19.63 13.41k .201 .315 .523 .489 .267 .205 22.00k
-sg=0.2 | 14.43 13.73k .195 .316 .518 .451 .237 .175 22.29k
-sg=0.5 | 13.53 13.25k .218 .352 .576 .561 .389 .331 19.13k
 sg=0.8 | 13.27 12.79k .229 .369 .603 .625 .443 .365 17.59k
+sg=0.5 | 13.53 13.25k .218 .352 .576 .561 .389 .331 19.13k
+sg=0.2 | 14.43 13.73k .195 .316 .518 .451 .237 .175 22.29k
 human  | -     17.68k .173 .278 .470 .376 .097 .032 27.63k
 """, "wikitext-103", "valid"),
     ),

@@ -68,7 +68,9 @@ def summarization(setup: Setup) -> Outcome:
         shown = choose_strengths(shown, first, CHOICE)
         tables.append(Shown(one.title, _with_few_texts(shown, corpus)))
         gains = [row for row in one.rows if row.metric.endswith("_minus_mle")]
-        plots.append(difference_plot(compare(frame(gains)), _GAINS, f"{corpus}-gains", f"{TITLES[corpus]}: against MLE"))
+        plots.append(
+            difference_plot(compare(frame(gains)), _GAINS, f"{corpus}-gains", f"{TITLES[corpus]}: against MLE")
+        )
         rows += [*one.rows, *paper]
     return _outcome(setup, scored, tables, plots, rows)
 
@@ -127,7 +129,9 @@ def _with_few_texts(comparison: Comparison, corpus: str) -> Comparison:
         read = [replace(samples[at], prefix=" ".join(samples[at].prefix.split()[:80])) for at in places]
         return replace(system, samples=read)
 
-    systems = [replace(few(s), suffix=f"{s.suffix} (NYT50)" if s.model == "NYT50" else s.suffix) for s in comparison.systems]
+    systems = [
+        replace(few(s), suffix=f"{s.suffix} (NYT50)" if s.model == "NYT50" else s.suffix) for s in comparison.systems
+    ]
     return replace(comparison, systems=systems)
 
 

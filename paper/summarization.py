@@ -1,4 +1,4 @@
-"""The summarisation experiment: what is trained on a corpus and decoded how, as jobs, and the runs that came of them."""
+"""The summarisation experiment: what is trained on a corpus and decoded how, as jobs, and the runs that come of it."""
 
 from __future__ import annotations
 
@@ -96,9 +96,7 @@ def chosen(plan: Plan, folder: Path) -> list[str]:
     return [*(text for text in plan.objectives if text == "mle"), *map(str, picked)]
 
 
-def train_and_evaluate(
-    plan: Plan, objective: str, seed: int, folder: Path, progress: Progress | None = None
-) -> None:
+def train_and_evaluate(plan: Plan, objective: str, seed: int, folder: Path, progress: Progress | None = None) -> None:
     """Train an objective with a seed, choose β, decode and score the test set."""
 
     def callbacks(stage: str) -> list[Any]:

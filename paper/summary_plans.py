@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from scalegrad.tasks.summarization.selection import ALPHAS, GAMMAS
 
 from paper.outcome import Setup
 from paper.printed import SETTINGS

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from paper.claims.figures import Check, Stated
 from paper.claims.stored import Results
 from paper.claims.table import Absent, Table, of_paper
-from paper.printed import JUDGED, TABLES, Judged, printed
+from paper.printed import JUDGED, TABLES, printed
 from scalegrad.results.comparison import System
 
 WORDS = {  # from the strongest to the weakest
@@ -111,17 +111,8 @@ def _runs(claim: Claim, results: Results) -> list[Finding]:
 def paper_table(claim: Claim) -> Table:
     """The paper's own table of a claim."""
     if claim.table == TABLE_3:
-        return Table([System(name_of(pair), _figures(pair), runs=0) for pair in JUDGED])
+        return Table([System(pair.name, pair.figures, runs=0) for pair in JUDGED])
     return of_paper(printed(claim.table or 0, claim.corpus))
-
-
-def name_of(pair: Judged) -> str:
-    """As a table names a pair of systems."""
-    return f"{pair.first} vs {pair.second}"
-
-
-def _figures(pair: Judged) -> dict[str, float]:
-    return {"win_rate": pair.win_rate, "agreement": pair.agreement, "ac1": pair.ac1}
 
 
 def corpus_of(claim: Claim) -> str:
