@@ -29,12 +29,12 @@ def human_study(setup: Setup) -> Outcome:
     """Table 3 and figure 5: which continuation do two raters prefer, for 100 prefixes of each pair?"""
     folder = setup.out / NAME / "study"
     completions = completions_of(main_runs(setup))
-    study, said = _study(folder, completions)
+    study, sentences = _study(folder, completions)
     rated, judged = _rated(folder) if (folder / "answers.sqlite").exists() else ([], [])
     paper = [System(pair.name, pair.figures, "paper", "sg", suffix=", in the paper") for pair in JUDGED]
     notes = ["The paper: two raters and 100 prefixes, so 200 votes a pair; the win rate is SG's share of them."]
     if not rated:
-        said.append(f"Nobody has rated yet, so there are no figures of this machine: scalegrad study serve {folder}")
+        sentences.append(f"Nobody has rated yet, so there are no figures of this machine: scalegrad study serve {folder}")
     made = {
         "study": str(folder),
         "prefixes": len({item.prefix_id for item in study.items}) if study else 0,
@@ -43,7 +43,7 @@ def human_study(setup: Setup) -> Outcome:
         "texts": "greedy continuations on the WikiText-103 test text, first seed",
     }
     table = Shown("Which continuation is better? Judged by people", Comparison([*rated, *paper], "", notes))
-    return Outcome([table], (), [*said, *judged], made)
+    return Outcome([table], (), [*sentences, *judged], made)
 
 
 def completions_of(runs: Mapping[str, Run]) -> Completions:

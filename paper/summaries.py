@@ -41,6 +41,11 @@ class Scored:
     rows: list[Row]
 
     @property
+    def name(self) -> str:
+        """For files."""
+        return folder_name(self.plan)
+
+    @property
     def title(self) -> str:
         """For a table: corpus, model and size."""
         texts = next(row.n for row in self.rows if row.metric == "rouge_1" and row.corpus == self.plan.corpus)
@@ -68,9 +73,8 @@ def summarization(setup: Setup) -> Outcome:
         shown = choose_strengths(shown, first, CHOICE)
         tables.append(Shown(one.title, _with_few_texts(shown, corpus)))
         gains = [row for row in one.rows if row.metric.endswith("_minus_mle")]
-        plots.append(
-            difference_plot(compare(frame(gains)), _GAINS, f"{corpus}-gains", f"{TITLES[corpus]}: against MLE")
-        )
+        against = compare(frame(gains)) if gains else Comparison([])
+        plots.append(difference_plot(against, _GAINS, f"{one.name}-gains", f"{TITLES[corpus]}: against MLE"))
         rows += [*one.rows, *paper]
     return _outcome(setup, scored, tables, plots, rows)
 
@@ -85,7 +89,7 @@ def summarization_decoding(setup: Setup) -> Outcome:
         mle = [run for run in one.runs if run.config["objective"] == "mle"]
         shown = without_texts(compare(frame([*own, *paper]), runs=mle))
         tables.append(Shown(f"{one.title}: the MLE model decoded", shown))
-        plots.append(beside_paper(shown, "rouge_1", f"{corpus}-decoding", f"{TITLES[corpus]}: decoding the MLE model"))
+        plots.append(beside_paper(shown, "rouge_1", f"{one.name}-decoding", f"{TITLES[corpus]}: decoding the MLE model"))
         rows += [*own, *paper]
     return _outcome(setup, scored, tables, plots, rows)
 
@@ -109,7 +113,12 @@ def _plans(setup: Setup) -> list[tuple[Plan, Path]]:
     if setup.only_done and not folder.is_dir():
         raise NotGiven("no summaries were written yet")
     folder.mkdir(parents=True, exist_ok=True)
-    return [(plan, folder / plan.corpus.replace("/", "-")) for plan in plans(setup, folder)]
+    return [(plan, folder / folder_name(plan)) for plan in plans(setup, folder)]
+
+
+def folder_name(plan: Plan) -> str:
+    """Of the runs of a plan."""
+    return plan.corpus.replace("/", "-")
 
 
 def _paper_rows(corpus: str) -> list[Row]:

@@ -81,7 +81,7 @@ def paper_plan(setup: Setup, corpus: str, data: str) -> Plan:
     settings = SETTINGS[PAPER_CORPORA[corpus]]
     tasks = _tasks(encoder(setup) or PAPER_ENCODER, data, paper, setup.seeds or 1)
     return Plan(
-        corpus,
+        PAPER_CORPORA[corpus],
         tasks,
         OBJECTIVES,
         _evaluation(tasks[0].recipe),
