@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line.
 
     What only the user can put right (a bad value, a missing file, a missing extra) ends with exit code 2 and one
-    sentence; `SCALEGRAD_TRACEBACK=1` shows where it came from.
+    sentence; `SCALEGRAD_TRACEBACK=1` shows where it came from. Of several jobs some of which failed, exit code 1.
     """
     try:
         command()(args=None if argv is None else list(argv), prog_name="scalegrad")
@@ -43,6 +43,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise
         print(f"scalegrad: {mistake}", file=sys.stderr)
         sys.exit(2)
+    except RuntimeError as error:
+        from scalegrad.runs.jobs import JobsFailed
+
+        if not isinstance(error, JobsFailed) or os.environ.get("SCALEGRAD_TRACEBACK"):
+            raise
+        print(f"scalegrad: {error}", file=sys.stderr)
+        sys.exit(1)
 
 
 def command() -> Any:

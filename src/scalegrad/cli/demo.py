@@ -59,7 +59,7 @@ def command(
     from scalegrad.lab.sweep import run_sweep
     from scalegrad.results.comparison import write_page
     from scalegrad.results.comparison.terminal import print_comparison
-    from scalegrad.runs import write_json
+    from scalegrad.runs import write_lines
 
     began = time.perf_counter()
     sweep = demo(
@@ -69,7 +69,7 @@ def command(
     with bars() as told:
         found = run_sweep(sweep, out, overwrite=overwrite, progress=told)
     write_page(found.comparison, out / "report.html")
-    write_json(out / "results.json", found.as_dict())
+    write_lines(out / "results.jsonl", [row.as_dict() for row in found.comparison.rows])
     if as_json:
         print(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
         return

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scalegrad.lab.jobs import Job, Progress, Scoring, run_jobs
+from scalegrad.decoding import Greedy
+from scalegrad.lab.jobs import Job, Scoring, run_jobs
 from scalegrad.lab.recommendation import Recommendation, recommend
 from scalegrad.objectives import Objective
 from scalegrad.results.comparison import Comparison, compare, plots, write_page
@@ -15,15 +16,21 @@ from scalegrad.results.comparison.sensitivity import sensitivity_plots
 from scalegrad.results.comparison.terminal import markdown
 from scalegrad.results.figure import save_figure
 from scalegrad.results.frame import load
-from scalegrad.runs import check_writable_folder, write_json, write_text
+from scalegrad.runs import check_writable_folder, write_json, write_lines, write_text
+from scalegrad.runs.jobs import Progress
 from scalegrad.tasks.open_ended.corpora import find_corpus
-from scalegrad.tasks.open_ended.evaluation import check_limits
 from scalegrad.tasks.open_ended.training import TrainConfig
 
 GAMMAS = tuple(round(0.1 * i, 1) for i in range(1, 10))  # the paper's grid, and unlikelihood's two beside it
 ALPHAS = (0.5, 1.0)
 
-_RESULTS = {"figures": "sweep.json", "page": "report.html", "table": "table.md", "plots": "plots"}
+_RESULTS = {
+    "rows": "results.jsonl",
+    "recommendation": "recommendation.json",
+    "page": "report.html",
+    "table": "table.md",
+    "plots": "plots",
+}
 
 
 @dataclass(frozen=True)
@@ -48,12 +55,12 @@ class Sweep:
             raise ValueError(f"seeds must be at least 1, not {self.seeds}")
         if self.chunks is not None and self.chunks < 1:
             raise ValueError(f"chunks must be at least 1, not {self.chunks}: the budget is of perplexity")
-        check_limits(self.chunks, self.prefixes, self.new_tokens)
         if not self.gammas:
             raise ValueError("gammas is empty; expected at least one γ in (0, 1]")
         for values in (self.gammas, self.alphas):
             if len(set(values)) < len(values):
                 raise ValueError(f"a strength is named twice in {', '.join(f'{value:g}' for value in values)}")
+        self._scoring(Objective("mle")).options()  # every limit is one that `evaluate` takes
         self.jobs()  # every strength is one its objective takes
 
     def jobs(self) -> list[Job]:
@@ -71,26 +78,28 @@ class Sweep:
         return [self._job(o, seed) for seed in range(first, first + self.seeds) for o in objectives]
 
     def _job(self, objective: Objective, seed: int) -> Job:
-        """Decoded greedily; MLE also under every penalty, the decoding-time curve."""
-        penalties = [f"greedy,gamma={gamma}" for gamma in self.gammas] if objective.name == "mle" else []
-        scoring = Scoring(self.corpus, ("greedy", *penalties), self.chunks, self.prefixes, self.new_tokens)
         settings = replace(self.config.settings, seed=seed)
-        return Job(replace(self.config, objective=objective, settings=settings), (scoring,))
+        return Job(replace(self.config, objective=objective, settings=settings), (self._scoring(objective),))
+
+    def _scoring(self, objective: Objective) -> Scoring:
+        """Decoded greedily; MLE also under every penalty, the decoding-time curve."""
+        penalties = [str(Greedy(gamma=gamma)) for gamma in self.gammas] if objective.name == "mle" else []
+        strategies = tuple(dict.fromkeys(("greedy", *penalties)))
+        return Scoring(self.corpus, strategies, self.chunks, self.prefixes, self.new_tokens)
 
 
 @dataclass(frozen=True)
 class Swept:
-    """What a sweep found."""
+    """What came out of a sweep."""
 
     comparison: Comparison
     recommendation: Recommendation
 
     def as_dict(self) -> dict[str, Any]:
-        """Rows and recommendation as plain JSON values."""
+        """Rows (means over seeds), recommendation and notes as plain JSON values."""
         return {
-            "corpus": self.comparison.corpus,
             "recommendation": asdict(self.recommendation),
-            "rows": [row.as_dict() for row in self.comparison.systems],
+            "rows": [row.as_dict() for row in self.comparison.rows],
             "notes": list(self.comparison.notes),
         }
 
@@ -108,7 +117,7 @@ def run_sweep(
 
     `devices` are names for CUDA_VISIBLE_DEVICES, a process each; by default every GPU where there are several, else
     everything happens in this process. Stopped at any moment, the same call goes on; `overwrite` starts every run
-    anew.
+    anew. A run that fails stops no other: JobsFailed is raised when the others are done.
     """
     folder = check_writable_folder(out, "out")
     corpus = find_corpus(sweep.corpus)
@@ -120,15 +129,16 @@ def run_sweep(
     return Swept(replace(comparison, chosen=chosen), recommendation)
 
 
-def write_results(found: Swept, out: str | Path) -> dict[str, Path]:
-    """Write sweep.json, report.html, table.md and plots/ into the folder of the sweep; where each of them is."""
-    folder = Path(out)
-    paths = {name: folder / file for name, file in _RESULTS.items()}
-    extra, said = sensitivity_plots(found.comparison), [found.recommendation.sentence]
-    write_json(paths["figures"], found.as_dict())
-    write_text(paths["table"], markdown(found.comparison, said))
-    write_page(found.comparison, paths["page"], extra, said=said)
+def write_results(swept: Swept, out: str | Path) -> dict[str, Path]:
+    """Write the rows, the recommendation, page, table and plots into the folder of the sweep; where each of them is."""
+    paths = {name: Path(out) / file for name, file in _RESULTS.items()}
+    comparison = swept.comparison
+    extra, said = sensitivity_plots(comparison), [swept.recommendation.sentence]
+    write_lines(paths["rows"], [row.as_dict() for row in comparison.rows])
+    write_json(paths["recommendation"], asdict(swept.recommendation))
+    write_text(paths["table"], markdown(comparison, said))
+    write_page(comparison, paths["page"], extra, said=said)
     check_writable_folder(paths["plots"], "plots")
-    for plot in (*extra, *plots(found.comparison)):
+    for plot in (*extra, *plots(comparison)):
         save_figure(plot.figure, paths["plots"] / f"{plot.name}.png")
     return paths

@@ -161,15 +161,42 @@ def test_a_sweep_recommends(saved, text_file, tmp_path, capsys):
     out = tmp_path / "sweep"
     training = ("--max-steps", "1", "--batch-size", "2", "--length", "40", "--validation", "none", "--alpha", "none")
     words = ("sweep", saved, text_file, "--gamma", "0.5", "--seeds", "1", "--corpus", text_file, "--out", out)
-    found = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json"))
-    assert [row["label"] for row in found["rows"]] == ["MLE", "SG γ=0.5", "MLE, decoded with γ=0.5", "Human"]
-    assert found["recommendation"]["sentence"][:4] in ("Take", "Stay")
-    assert json.loads((out / "sweep.json").read_text()) == found
-    assert found["recommendation"]["sentence"].split(":")[0] in (out / "report.html").read_text()
+    swept = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json"))
+    ppl = [row for row in swept["rows"] if row["metric"] == "ppl"]
+    assert [(row["objective"], row.get("strength"), row.get("penalty"), row["n"]) for row in ppl] == [
+        ("mle", None, None, 1),
+        ("mle", None, "gamma=0.5", 1),
+        ("sg", 0.5, None, 1),
+    ]
+    assert swept["recommendation"]["sentence"][:4] in ("Take", "Stay")
+    assert [row.as_dict() for row in read_rows(out / "results.jsonl")] == swept["rows"]
+    assert json.loads((out / "recommendation.json").read_text()) == swept["recommendation"]
+    assert swept["recommendation"]["sentence"].split(":")[0] in (out / "report.html").read_text()
     (weights := out / "mle-seed-0" / "model" / "model.safetensors").write_bytes(b"")
     again = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json", "--overwrite"))
-    assert again == found  # trained anew
+    assert measured(again) == measured(swept)  # trained anew
     assert weights.stat().st_size > 0
+
+
+def measured(swept: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows but for those of the clock and the machine."""
+    return [
+        row for row in swept["rows"] if row["metric"] not in ("train_seconds", "tokens_per_second", "peak_memory_mib")
+    ]
+
+
+def test_a_sweep_names_the_run_that_failed_and_ends_with_1(saved, text_file, tmp_path, capsys):
+    training = ("--max-steps", "1", "--batch-size", "2", "--length", "40", "--validation", "none", "--alpha", "none")
+    (tmp_path / "sweep" / "sg-0.5-seed-0").mkdir(parents=True)
+    (tmp_path / "sweep" / "sg-0.5-seed-0" / "thesis.txt").write_text("somebody's")  # no run: refused
+    words = ("sweep", saved, text_file, "--gamma", "0.5", "--seeds", "1", "--corpus", text_file)
+    with pytest.raises(SystemExit) as end:
+        main([str(word) for word in (*words, "--out", tmp_path / "sweep", *training, *SMALL)])
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert end.value.code == 1
+    assert "1 of 2 jobs failed" in message
+    assert "sg-0.5-seed-0" in message
+    assert (tmp_path / "sweep" / "mle-seed-0" / "results.jsonl").is_file()
 
 
 @pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
