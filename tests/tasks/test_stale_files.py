@@ -12,8 +12,9 @@ from paper.lengths import measure_lengths
 from scalegrad import training
 from scalegrad.decoding import load
 from scalegrad.objectives.objective import Objective
-from scalegrad.runs import Run
+from scalegrad.runs import JobsFailed, Run
 from scalegrad.tasks.captioning import experiment as captioning
+from scalegrad.tasks.captioning.splits import Scenes
 from scalegrad.tasks.captioning.training import SCENES
 from scalegrad.tasks.open_ended import training as open_ended
 from scalegrad.tasks.open_ended.corpora import find_corpus
@@ -85,13 +86,11 @@ def test_summarization(tmp_path, no_training):
 
 
 def test_captioning(tmp_path, no_training):
-    example = captioning.Example("a", torch.zeros(2, 4), "a dog .")
-    splits = captioning.Splits([example], [example], [example], "", {"name": "made"})
     recipe = replace(SCENES, epochs=1, more_than=0)
-    old_run(tmp_path / "run", "captioning", captioning.FILES)
-    with pytest.raises(Stop):
-        captioning.run_objective(Objective("mle"), splits, recipe, tmp_path / "run", overwrite=True)
-    assert files_of(tmp_path / "run") == NEW
+    old_run(tmp_path / "mle-seed-0", "captioning", ())
+    with pytest.raises(JobsFailed, match="Stop"):
+        captioning.train_captioners(Scenes(2, 1, 1), recipe, tmp_path, [Objective("mle")], processes=1, overwrite=True)
+    assert files_of(tmp_path / "mle-seed-0") == NEW
 
 
 @pytest.mark.parametrize("before", ["open_ended", "summarization", "captioning"])

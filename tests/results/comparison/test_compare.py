@@ -8,7 +8,7 @@ from scalegrad.results.comparison import Comparison, compare
 from scalegrad.results.comparison.columns import best
 from scalegrad.results.comparison.terminal import markdown
 from scalegrad.results.frame import find_runs, frame, load
-from scalegrad.runs import Row, rows_of, samples_name, write_rows
+from scalegrad.runs import Row, rows_of, samples_name, write_json, write_rows
 from tests.results.comparison.conftest import CORPUS, SPLIT, measured
 
 
@@ -117,6 +117,19 @@ def test_figures_of_another_task_are_taken_as_they_are(make_run, tmp_path):
     compared = side_by_side(tmp_path)
     assert (compared.corpus, compared.systems[0].figures) == ("cnn/dm test", {"rouge_1": 42.19, "words": 55.1})
     assert (compared.systems[0].label, compared.systems[0].intervals) == ("SG γ=0.8", {"rouge_1": (41.0, 43.0)})
+
+
+def test_runs_validated_on_different_text_do_not_compare(make_run, tmp_path):
+    for name, objective in (("mle", "mle"), ("sg", "sg=0.5")):
+        run = make_run(name, objective, 0)
+        write_json(
+            run.path / "config.json", run.config | {"data": {"validation": {"source": "held out", "sha256": name}}}
+        )
+    run.add(rows_of({"validation_ppl": 12.0}, **run.about()))
+    compared = side_by_side(tmp_path)
+    assert [system.figures["validation_ppl"] for system in compared.systems] == [49.4, 12.0]
+    assert best(compared, "validation_ppl") == set()
+    assert any("different text" in note for note in compared.notes)
 
 
 @pytest.mark.parametrize(

@@ -86,14 +86,18 @@ def test_examples_are_evenly_spread_and_of_the_systems_spoken_of(comparison):
 
 def test_settings_shared_and_own():
     def run(label: str, objective: str) -> System:
-        config = {"objective": objective, "settings": {"lr": 1e-4, "seed": "0, 1"}}
+        config = {"objective": objective, "settings": {"lr": 1e-4, "seed": "0, 1"}, "lora": None, "data": ["a.jsonl"]}
         start = {"hardware": "a laptop", "versions": {"torch": "2.13"}, "git": None}
-        return System(label, {}, made={"config": config, "environment": {"starts": [start]}, "done": {"seconds": 3}})
+        return System(label, made={"config": config, "environment": {"starts": [start]}, "done": {"seconds": 3}})
 
-    made = how_it_was_made(Comparison([run("MLE", "mle"), run("SG", "sg=0.2")]))
-    assert made["shared"] == {"settings.lr": 1e-4, "settings.seed": "0, 1"}
-    assert made["own"] == {"objective": {"MLE": "mle", "SG": "sg=0.2"}}
-    assert made["machines"]["SG"] == {"hardware": "a laptop", "versions.torch": "2.13", "result.seconds": 3}
+    compared = Comparison([run("MLE", "mle"), run("SG", "sg=0.2")])
+    made = how_it_was_made(compared)
+    assert made["shared"] == {"settings.lr": 1e-4, "settings.seed": "0, 1", "lora": None, "data": ["a.jsonl"]}
+    assert (made["labels"], made["own"]) == (["MLE", "SG"], {"objective": ["mle", "sg=0.2"]})
+    assert made["machines"][1] == ("SG", {"hardware": "a laptop", "versions.torch": "2.13", "result.seconds": 3})
+    html = page(compared)
+    assert "<dd>a.jsonl</dd>" in html
+    assert "None" not in html
 
 
 def test_curves_draw_the_log(comparison):
@@ -227,3 +231,6 @@ def test_terminal_and_markdown(comparison):
     table = markdown(comparison)
     assert "| SG γ=0.2 | 14.20 ±0.05 | **.443 ±.006** | **.215** | **.143** | **22,250** |" in table
     assert "- A note with &lt;b\\>signs&lt;/b\\>." in table
+    for shown in (stream.getvalue(), table, page(comparison)):
+        assert "±: standard deviation over 3 seeds." in shown
+        assert "Bold: " in shown

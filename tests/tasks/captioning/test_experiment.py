@@ -60,10 +60,12 @@ def test_stopped_between_two_decodings_it_goes_on(tmp_path, monkeypatch, short):
         patched.setattr(experiment, "describe", describe)
         with pytest.raises(KeyboardInterrupt):
             train_captioners(SOURCE, TINY, tmp_path / "stopped", OBJECTIVES[:1], betas=BETAS, processes=1)
+    decoded = []
     monkeypatch.setattr(
-        experiment, "describe", lambda *a, **o: usual(*a, **o) if a[3].soft_block else pytest.fail("again")
+        experiment, "describe", lambda *given, **options: decoded.append(given[3]) or usual(*given, **options)
     )
     (resumed,) = train_captioners(SOURCE, TINY, tmp_path / "stopped", OBJECTIVES[:1], betas=BETAS, processes=1)
+    assert [strategy.soft_block for strategy in decoded] == [3]
     assert figures([resumed]) == figures(whole)
     monkeypatch.setattr(experiment, "train_and_score", lambda *_, **__: pytest.fail("it was done"))
     train_captioners(SOURCE, TINY, tmp_path / "stopped", OBJECTIVES[:1], betas=BETAS, processes=1)

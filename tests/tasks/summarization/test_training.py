@@ -270,6 +270,9 @@ def test_what_is_measured_is_not_measured_again(bert_folder, data, tmp_path, mon
     again = evaluate_run(run, "made", validation, test, replace(how, strategies=("greedy",)))
     assert len(decoded) == 5
     assert [row for row in again if row.decoding != "greedy"] == first
+    for seed in (1, 0):  # the rows of one seed replace those of the other
+        evaluate_run(run, "made", validation, test, replace(how, seed=seed))
+    assert len(decoded) == 11
     fewer = evaluate_run(run, "made", validation, test[:2], how)
     assert {row.n for row in fewer if row.split == "test" and row.metric != "beta"} == {2}
     with pytest.raises(ValueError, match="is the beam search itself"):

@@ -159,6 +159,23 @@ def written_spread(system: System, name: str) -> str:
 BOLD = "Bold: best of the models here (of repetition and distinct words, nearest to human text)."  # what `best` marks
 
 
+def legend(comparison: Comparison, names: Sequence[str]) -> str:
+    """What bold, ± and brackets mean in a table of these figures, as far as they are in it.
+
+    >>> legend(Comparison([System(figures={"ppl": 9.0}, deviations={"ppl": 0.1}, runs=3)]), ["ppl"])
+    '±: standard deviation over 3 seeds.'
+    """
+    systems = comparison.systems
+    seeds = sorted({s.runs for s in systems if any(name in s.deviations for name in names)})
+    many = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds))
+    sentences = {
+        BOLD: any(best(comparison, name) for name in names),
+        f"±: standard deviation over {many} seeds.": bool(seeds),
+        "In brackets: 95% bootstrap interval.": any(name in s.intervals for s in systems for name in names),
+    }
+    return " ".join(sentence for sentence, is_so in sentences.items() if is_so)
+
+
 def best(comparison: Comparison, name: str) -> set[int]:
     """Places of the models whose figure is best: lowest, highest, or nearest to the human row.
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PAPER = "paper"  # the run of figures that the paper prints
 _ORDER = ("mle", "ul", "sg")
+_VALIDATION = "validation_ppl"
 _ACROSS_TOKENIZERS = ("bits_per_byte",)
 _TOKEN_SETTINGS = ("checksum", "chunks", "tokenizer")
 
@@ -48,8 +49,8 @@ def compare(
     A system is one (model, objective, strength, decoding, penalty). Figures of next tokens belong to the model's first
     decoding without a penalty, or to that decoding under their own penalty; figures of texts to their own decoding.
     Where there are several windows or lengths, the commonest is shown, or `window` and `new_tokens`. `training` shows
-    the figures of the training too, which have no corpus; a run without any other shows them anyway. `runs` are the
-    folders that the rows came from: with them the systems have their logs, texts and settings, runs of different
+    the figures of the training too, which have no corpus; a run without others shows its validation anyway. `runs` are
+    the folders that the rows came from: with them the systems have their logs, texts and settings, runs of different
     settings stay apart, and runs without rows are there too.
 
     >>> about = {"objective": "mle", "corpus": "wikitext-103", "split": "test"}
@@ -163,8 +164,9 @@ def _reader(corpus: str | None, split: str | None) -> Texts:
 def _systems(setting: _Setting, texts: Texts, training: bool) -> list[System]:
     """The model under its first decoding, then under every other."""
     rows = setting.rows
-    if not training and any(row.corpus is not None for row in rows):
-        rows = [row for row in rows if row.corpus is not None]
+    if not training:
+        scored = [row for row in rows if row.corpus is not None]
+        rows = scored or [row for row in rows if row.metric == _VALIDATION]
     first = next((row.decoding for row in rows if row.decoding and row.penalty is None), None)
     groups: dict[tuple[str | None, str | None], list[Row]] = {(first, None): []}
     for row in rows:
@@ -287,7 +289,7 @@ def _apart(settings: Sequence[_Setting], corpus: str | None, split: str | None) 
         apart |= names["texts"]
         notes.append("Texts here have different prefixes or lengths: their figures do not compare.")
     if len(validation) > 1:
-        apart.add("validation_ppl")
+        apart.add(_VALIDATION)
         if not corpus:
             notes.append("The runs were validated on different text: their validation perplexities do not compare.")
     return frozenset(apart), notes

@@ -12,12 +12,12 @@ from scalegrad.extras import need
 from scalegrad.metrics import clean_up_spaces, repetition
 from scalegrad.results.comparison.colours import Look, looks
 from scalegrad.results.comparison.columns import (
-    BOLD,
     COLUMNS,
     Column,
     best,
     column,
     further_columns,
+    legend,
     main_columns,
     written,
     written_spread,
@@ -62,6 +62,7 @@ class Laid(NamedTuple):
     further: list[str]
     rows: list[tuple[System, Look]]
     best: dict[str, set[int]]
+    legend: str
 
     @property
     def names(self) -> list[str]:
@@ -75,7 +76,8 @@ def lay_out(comparison: Comparison) -> Laid:
     main, further = main_columns(systems), further_columns(systems)
     names = [name for group in (*main.values(), further) for name in group]
     rows = list(zip(systems, looks(systems), strict=True))
-    return Laid(comparison, main, further, rows, {name: best(comparison, name) for name in names})
+    marked = {name: best(comparison, name) for name in names}
+    return Laid(comparison, main, further, rows, marked, legend(comparison, names))
 
 
 def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = "", said: Sequence[str] = ()) -> str:
@@ -106,9 +108,8 @@ def render(template: str, folder: Path | None = None, **values: Any) -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     environment.filters |= {"printable": printable, "in_lines": _in_lines, "svg_width": svg_width}
-    environment.globals.update(
-        written=written, spread=written_spread, column=column, bold=BOLD, version=__version__,
-    )  # fmt: skip
+    environment.filters["setting"] = written_setting
+    environment.globals.update(written=written, spread=written_spread, column=column, version=__version__)
     html: str = environment.get_template(template).render(**values)
     return html
 
@@ -182,25 +183,33 @@ def spread_prefixes(systems: Sequence[System], count: int = EXAMPLES) -> list[st
 
 
 def how_it_was_made(comparison: Comparison) -> dict[str, Any]:
-    """Settings that all runs share, those that differ, and the machines: {"shared": …, "own": …, "machines": …}."""
-    runs = {
-        system.label: flat_config(system.made.get("config", {}))
-        for system in comparison.of_kind("trained")
-        if system.made
-    }
-    keys = dict.fromkeys(key for config in runs.values() for key in config)
-    shared = {
-        key: next(iter(runs.values()))[key]
-        for key in keys
-        if all(key in config for config in runs.values()) and len({str(config[key]) for config in runs.values()}) == 1
-    }
-    own = {key: {label: config.get(key, "–") for label, config in runs.items()} for key in keys if key not in shared}
-    machines = {}
-    for system in comparison.of_kind("trained"):
+    """Settings that all runs share, those that differ (a value for each of "labels"), and the machines by label."""
+    made = [system for system in comparison.of_kind("trained") if system.made]
+    configs = [flat_config(system.made.get("config", {})) for system in made]
+    values = {key: [config.get(key) for config in configs] for config in configs for key in config}
+    own = {key: each for key, each in values.items() if any(value != each[0] for value in each)}
+    shared = {key: each[0] for key, each in values.items() if key not in own}
+    machines = []
+    for system in made:
         for start in system.made.get("environment", {}).get("starts", [])[-1:]:
             about = {key: value for key, value in flat_config(start).items() if value not in ("", None)}
-            machines[system.label] = about | flat_config({"result": system.made.get("done", {})})
-    return {"shared": shared, "own": own, "labels": list(runs), "machines": machines}
+            machines.append((system.label, about | flat_config({"result": system.made.get("done", {})})))
+    return {"shared": shared, "own": own, "labels": [system.label for system in made], "machines": machines}
+
+
+def written_setting(value: Any) -> str:
+    """A setting as people write it.
+
+    >>> [written_setting(value) for value in (["data/pc.jsonl"], None, True, 0.0003, ["a", "b"], [])]
+    ['data/pc.jsonl', '–', 'yes', '0.0003', 'a, b', '–']
+    """
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(written_setting, value)) or "–"
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _continuation(system: System, look: Look, sample: Sample) -> Continuation:

@@ -10,7 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad.results.comparison.columns import best, column, further_columns, main_columns, written, written_spread
+from scalegrad.results.comparison.columns import (
+    best,
+    column,
+    further_columns,
+    legend,
+    main_columns,
+    written,
+    written_spread,
+)
 from scalegrad.results.comparison.systems import Comparison, System
 from scalegrad.results.comparison.wording import headline
 from scalegrad.results.fitting_table import print_fitting
@@ -54,18 +62,21 @@ def print_table(comparison: Comparison, console: Console) -> None:
     if names:
         console.print()
         print_fitting(console, _wide(comparison, systems, names), _upright(comparison, systems, names))
+        if below := legend(comparison, names):
+            console.print(Text(below, style="dim"))
 
 
 def markdown(comparison: Comparison, said: Sequence[str] = ()) -> str:
-    """Headline, `said` under it, table and notes as Markdown; best figures bold."""
+    """Headline, `said` under it, table, what its signs mean, and notes as Markdown; best figures bold."""
     lines = [f"**{escaped(headline(comparison))}**", ""]
     if said:
         lines += [*map(escaped, said), ""]
-    return "\n".join([*lines, markdown_table(comparison)])
+    names = [name for group in main_columns(comparison.systems).values() for name in group]
+    return "\n".join([*lines, markdown_table(comparison, legend(comparison, names))])
 
 
-def markdown_table(comparison: Comparison) -> str:
-    """Table and notes as Markdown; best figures bold."""
+def markdown_table(comparison: Comparison, below: str = "") -> str:
+    """Table, the sentences `below`, and notes as Markdown; best figures bold."""
     systems = list(comparison.systems)
     names = [name for group in main_columns(systems).values() for name in group]
     marked = {name: best(comparison, name) for name in names}
@@ -75,7 +86,7 @@ def markdown_table(comparison: Comparison) -> str:
         cells = [f"**{cell}**" if at in marked[name] else cell for name, cell in zip(names, cells, strict=True)]
         lines.append(f"| {escaped(system.label)} | {' | '.join(cells)} |")
     notes = [f"- {escaped(note)}" for note in comparison.notes]
-    return "\n".join([*lines, *([""] if notes else []), *notes, ""])
+    return "\n".join([*lines, *(["", escaped(below)] if below else []), *([""] if notes else []), *notes, ""])
 
 
 def _wide(comparison: Comparison, systems: Sequence[System], names: Sequence[str]) -> Table:

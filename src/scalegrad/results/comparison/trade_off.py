@@ -39,6 +39,7 @@ class _Mark(NamedTuple):
     x: float
     y: float
     name: str
+    is_label: bool  # the whole of it, not a strength alone
     colour: str
     drawn: ErrorbarContainer
 
@@ -102,14 +103,15 @@ def _draw(axes: Axes, shown: Sequence[System], name: str, *, many: bool) -> list
     marks = []
     for system, look in zip(shown, looks(shown), strict=True):
         x, y = system.figures["ppl"], system.figures[name]
-        written = _short(system) if many and (system.kind, system.objective) in curves else system.label
+        is_label = not many or (system.kind, system.objective) not in curves or _short(system) is None
+        written = system.label if is_label else _short(system) or ""
         drawn = axes.errorbar(
             x, y, xerr=_deviation(system, "ppl"), yerr=_deviation(system, name), fmt="o",
             markersize=5 if many else 7, color=look.colour, alpha=1.0 if many or look.hollow else look.opacity,
-            linewidth=0.9 if many else 1.4, label=written if written == system.label else None,
+            linewidth=0.9 if many else 1.4, label=written if is_label else None,
             markerfacecolor="none" if look.hollow else look.colour, markeredgecolor=look.colour,
         )  # fmt: skip
-        marks.append(_Mark(x, y, written, look.colour if many else _INK, drawn))
+        marks.append(_Mark(x, y, written, is_label, look.colour if many else _INK, drawn))
     return marks
 
 
@@ -120,15 +122,15 @@ def _curves(systems: Sequence[System], name: str) -> dict[tuple[str, str], list[
     return {k: path for k, path in paths.items() if is_curve([(s.figures["ppl"], s.figures[name]) for s in path])}
 
 
-def _short(system: System) -> str:
-    """A strength or a schedule without its objective.
+def _short(system: System) -> str | None:
+    """A strength or a schedule without its objective; None where there is none.
 
     >>> _short(System(objective="sg", strength="linear:1.0:0.2:9")), _short(System(objective="mle", decoding="beam=3"))
-    ('linear:1.0:0.2:9', 'MLE, beam=3')
+    ('linear:1.0:0.2:9', None)
     """
     if system.level is not None:
         return f"{system.level:g}"
-    return system.strength if system.kind == "trained" and isinstance(system.strength, str) else system.label
+    return system.strength if system.kind == "trained" and isinstance(system.strength, str) else None
 
 
 def _deviation(system: System, name: str) -> float | None:
@@ -218,7 +220,7 @@ def _write_names(figure: Figure, axes: Axes, marks: Sequence[_Mark], covering: S
     frame = axes.get_window_extent()
     taken = [_square(axes.transData.transform((mark.x, mark.y))) for mark in marks]
     taken += [artist.get_tightbbox() for artist in covering]
-    for mark in sorted(marks, key=lambda mark: mark.drawn.get_label() != mark.name):  # whole labels before strengths
+    for mark in sorted(marks, key=lambda mark: not mark.is_label):  # whole labels before strengths
         if not axes.viewLim.contains(mark.x, mark.y):
             continue
         tried = []

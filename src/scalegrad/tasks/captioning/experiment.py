@@ -53,7 +53,7 @@ class Captioning:
     def create(self, *, overwrite: bool = False) -> Run:
         """Its run's folder."""
         config = record(self.recipe, self.objective, self.source.about(), self.seed)
-        return Run.create(self.folder, config, overwrite=overwrite, places=PLACES, files=())
+        return Run.create(self.folder, config, overwrite=overwrite, places=PLACES)
 
     def is_done(self) -> bool:
         """Whether it is trained and every decoding scored."""
@@ -170,22 +170,13 @@ def _measure(
     progress: Progress | None,
 ) -> None:
     """Choose the strategy's β, describe the test images and score: rows, texts and a line for the run's folder."""
-    objective, settings, began = captioning.objective, captioning.settings(strategy), time.perf_counter()
+    settings, began = captioning.settings(strategy), time.perf_counter()
     used, scores = strategy, dict[str, float]()
     if isinstance(strategy, Greedy):
         used, scores = choose_beta(model, tokenizer, valid, strategy, captioning.choices(strategy), progress)
     regions, keys = [item.regions for item in test], [item.image_id for item in test]
     texts = describe(model, tokenizer, regions, used, keys=keys, seed=captioning.seed)
-    system = {
-        "task": "captioning",
-        "objective": objective.name,
-        "strength": objective.amount,
-        "decoding": strategy.decoding,
-        "penalty": strategy.penalty,
-        "corpus": settings["corpus"],
-        "seed": captioning.seed,
-        "step": run.load("done")["selected_step"],
-    }
+    system = {**run.about(), **{name: settings[name] for name in ("corpus", "decoding", "penalty")}}
     rows = rows_of_texts(score(texts, [item.paragraph for item in test]), **system, split=TEST)
     if isinstance(used, Greedy):
         rows += rows_of({"beta": used.gnmt}, **system, split=TEST)

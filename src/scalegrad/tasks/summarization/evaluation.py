@@ -18,7 +18,6 @@ from typing import Any
 
 from scalegrad.data.pairs import Pair
 from scalegrad.decoding.strategies import Beam, Strategy, parse
-from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Row, Run, rows_of, samples_name
 from scalegrad.runs.jobs import Progress
 from scalegrad.tasks.summarization.corpora import checksum
@@ -161,7 +160,7 @@ def _parts(about: Mapping[str, Any], validation: Sequence[Pair], how: Evaluation
     others = [parse(text) for text in how.strategies]
     if how.beam in others:
         raise ValueError(f"strategies: {how.beam} is the beam search itself; set its β by betas ({how.betas})")
-    decides = {name: value for name, value in asdict(how).items() if name in _DECIDES}
+    decides = {name: value for name, value in asdict(how).items() if name in _DECIDES} | {"decoding_seed": how.seed}
     parts = []
     for strategy in (how.beam, *others):
         settings = {**about, "decoding": strategy.decoding, "penalty": strategy.penalty, **decides}
@@ -172,7 +171,7 @@ def _parts(about: Mapping[str, Any], validation: Sequence[Pair], how: Evaluation
     return parts
 
 
-_DECIDES = ("min_new_tokens", "max_new_tokens", "mover", "seed", "dtype")  # fields that decide the figures
+_DECIDES = ("min_new_tokens", "max_new_tokens", "mover", "dtype")  # fields that decide the figures
 
 
 def _measure(
@@ -201,9 +200,8 @@ def _measure(
     texts = summarize(model, form, test, strategy, progress=_of(progress, str(part.strategy)), **writing)
     seconds = round(time.perf_counter() - began, 2)
     figures |= score(texts, test, mover=how.mover, device=str(model.device))
-    corpus, decoding = part.settings["corpus"], {name: part.settings[name] for name in ("decoding", "penalty")}
-    run.save(_samples_file(corpus, part.strategy), samples(texts, test))
-    system = {"task": "summarization", "corpus": corpus, **_trained(run), **decoding}
+    system = {**run.about(), **{name: part.settings[name] for name in ("corpus", "decoding", "penalty")}}
+    run.save(_samples_file(part.settings["corpus"], part.strategy), samples(texts, test))
     rows = rows_of(figures, **system, split=TEST)
     if "validation_scores" in choice:
         score_there = {"value": max(choice["validation_scores"].values()), "n": len(validation)}
@@ -234,18 +232,6 @@ def _choice(
     choice = choose_beta(model, form, validation, betas, beam, _of(progress, "choosing β"), **writing)
     scores = {str(beta): value for beta, value in choice.scores.items()}
     return {"beta": choice.value, "rule": DECODING_RULE, "pairs": len(validation), "validation_scores": scores}
-
-
-def _trained(run: Run) -> dict[str, Any]:
-    """What the rows of a run say of its training."""
-    objective = parse_objective(run.config["objective"])
-    return {
-        "model": run.config["model"],
-        "objective": objective.name,
-        "strength": objective.amount,
-        "seed": run.config["recipe"]["writer"]["seed"],
-        "step": run.load("done")["selected_step"],
-    }
 
 
 def _samples_file(corpus: str, strategy: object) -> str:

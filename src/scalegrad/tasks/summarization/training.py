@@ -75,9 +75,11 @@ def train(
     writer = _Writer(task, encoder, bert, data)
     fitted = []
     for objective in chosen:
-        about = {**data.about, "objective": str(objective), "prompt": task.prompt, "source_seen": task.source_seen}
-        folder = out / run_name(objective, task.recipe.writer.seed)
-        run = Run.create(folder, about, overwrite=overwrite, places=_places(), files=())
+        seed = task.recipe.writer.seed
+        about = {**data.about, "objective": str(objective), "seed": seed, "prompt": task.prompt}
+        about |= {"source_seen": task.source_seen}
+        folder = out / run_name(objective, seed)
+        run = Run.create(folder, about, overwrite=overwrite, places=_places())
         fitted.append(writer.fit(objective, run, callbacks(str(objective))))
     return fitted
 
@@ -129,7 +131,7 @@ def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequ
     if settings is None:
         raise ValueError("recipe: it has no settings for stage 1")
     about = {**data.about, "stage": "selector"}
-    run = Run.create(out / run_name("selector", settings.seed), about, overwrite=overwrite, places=_places(), files=())
+    run = Run.create(out / run_name("selector", settings.seed), about, overwrite=overwrite, places=_places())
     if not run.finished:
         torch.manual_seed(settings.seed)
         tokenizer, bert = load_bert_tokenizer(task.model), load_bert(task.model)
