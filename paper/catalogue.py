@@ -93,7 +93,8 @@ def find(names: Sequence[str]) -> list[Experiment]:
 def run_all(names: Sequence[str], setup: Setup, as_json: bool = False) -> int:
     """Run what the experiments of these names need, then show each of them; the exit code of the command.
 
-    What only the user can bring is said at once, and again at the end; the code is 2 if it was asked for by name. Jobs
+    What only the user can bring is said at once, and again at the end; the code is 2 if it was asked for by name, or
+    is wrong. Jobs
     that fail stop no other: they are reported at the end, and the code is 1.
     """
     chosen, console = find(names), Console()
@@ -122,7 +123,8 @@ def run_all(names: Sequence[str], setup: Setup, as_json: bool = False) -> int:
         print(f"left out: {name}: {error}", file=sys.stderr)
     for name, error in failed.items():
         print(f"paper: {name}: {error}", file=sys.stderr)
-    return 1 if failed else 2 if any(name in names for name in refused) else 0
+    asked = [name for name, error in refused.items() if name in names or not isinstance(error, NotGiven)]
+    return 1 if failed else 2 if asked else 0
 
 
 def prepare(

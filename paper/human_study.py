@@ -34,7 +34,9 @@ def human_study(setup: Setup) -> Outcome:
     paper = [System(pair.name, pair.figures, "paper", "sg", suffix=", in the paper") for pair in JUDGED]
     notes = ["The paper: two raters and 100 prefixes, so 200 votes a pair; the win rate is SG's share of them."]
     if not rated:
-        sentences.append(f"Nobody has rated yet, so there are no figures of this machine: scalegrad study serve {folder}")
+        sentences.append(
+            f"Nobody has rated yet, so there are no figures of this machine: scalegrad study serve {folder}"
+        )
     made = {
         "study": str(folder),
         "prefixes": len({item.prefix_id for item in study.items}) if study else 0,

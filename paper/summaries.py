@@ -89,7 +89,9 @@ def summarization_decoding(setup: Setup) -> Outcome:
         mle = [run for run in one.runs if run.config["objective"] == "mle"]
         shown = without_texts(compare(frame([*own, *paper]), runs=mle))
         tables.append(Shown(f"{one.title}: the MLE model decoded", shown))
-        plots.append(beside_paper(shown, "rouge_1", f"{one.name}-decoding", f"{TITLES[corpus]}: decoding the MLE model"))
+        plots.append(
+            beside_paper(shown, "rouge_1", f"{one.name}-decoding", f"{TITLES[corpus]}: decoding the MLE model")
+        )
         rows += [*own, *paper]
     return _outcome(setup, scored, tables, plots, rows)
 

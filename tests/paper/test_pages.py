@@ -56,7 +56,13 @@ def test_the_folder_holds_all_of_it(part, tmp_path):
     assert about["plots"] == [{"name": "line", "caption": "A line & nothing else."}]
     assert read_rows(folder / "results.jsonl") == list(part.outcome.rows)
     texts = [json.loads(line) for line in (folder / "texts.jsonl").read_text().splitlines()]
-    assert texts[-1] == {"run": "paper", "objective": "sg", "strength": 0.2, "prefix": "A town", "continuation": HOSTILE}
+    assert texts[-1] == {
+        "run": "paper",
+        "objective": "sg",
+        "strength": 0.2,
+        "prefix": "A town",
+        "continuation": HOSTILE,
+    }
 
 
 def test_of_many_texts_three_are_shown_evenly_spread(part):

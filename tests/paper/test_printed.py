@@ -63,7 +63,8 @@ def test_sizes():
         for number, table in TABLES.items()
     }
     assert shapes == {
-        1: (4, 9), 2: (4, 9), 4: (6, 1), 5: (6, 4), 8: (5, 2), 9: (5, 3), 11: (8, 9), 12: (4, 9), 17: (17, 5), 18: (5, 1),
+        1: (4, 9), 2: (4, 9), 4: (6, 1), 5: (6, 4), 8: (5, 2), 9: (5, 3), 11: (8, 9), 12: (4, 9), 17: (17, 5),
+        18: (5, 1),
     }  # fmt: skip
     assert not [row for row in printed(12) if (row.objective, row.metric) == ("human", "ppl")]
     assert (row_of(1, UL, None, None, "rep_3").sd, row_of(1, UL, None, None, "rep_3").n) == (3e-4, 3)

@@ -138,7 +138,7 @@ def test_a_plan_is_done_in_stages_and_once(plan, tmp_path):
     ]  # fmt: skip
     scores = {row.strength: row.value for run in runs_of(plan, folder) for row in run.rows()
               if (row.metric, row.objective, row.seed) == ("mean_rouge", "sg", 0)}  # fmt: skip
-    assert chosen(plan, folder) == ["mle", f"sg={max(scores, key=scores.get)}"]
+    assert chosen(plan, folder) == ["mle", f"sg={max(scores, key=lambda strength: (scores[strength], -strength))}"]
     mle = Run.open(folder / "mle-seed-0").rows()
     assert {row.decoding for row in mle if row.metric == "rouge_1"} == {BEAM, *STOCHASTIC}
     assert jobs_of(plan, folder) == []
