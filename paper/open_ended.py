@@ -125,6 +125,8 @@ def compared(rows: Sequence[Row], runs: Sequence[Run], table: int | None = None)
     """Rows of one corpus side by side, below them the paper's of this table; with the rows behind it."""
     there = {row.run for row in rows if row.objective != "human"}
     rows = [row for row in rows if row.run in there]  # every run has human rows, too
+    if not rows:
+        return Comparison([]), []
     printed, notes = paper_rows(table, rows, runs) if table else ([], [])
     shown = compare(frame([*rows, *printed]), runs=[run for run in runs if str(run.path) in there])
     return without_texts(replace(shown, notes=[*shown.notes, *notes])), [*rows, *printed]
