@@ -111,11 +111,11 @@ def genome_files(setup: Setup) -> Files:
         )
     folder = Path(setup.data[GENOME])
     regions = sorted(folder.glob("regions")) or sorted(folder.glob("regions.*"))
-    files = [folder / f"{name}.json" for name in ("train", "val", "test")]
-    missing = [path.name for path in files if not path.is_file()] + ([] if regions else ["regions"])
+    train, valid, test = (folder / f"{name}.json" for name in ("train", "val", "test"))
+    missing = [path.name for path in (train, valid, test) if not path.is_file()] + ([] if regions else ["regions"])
     if missing:
         raise ValueError(f"{GENOME}: {folder} has no {', '.join(missing)}")
-    return Files(*files, features=regions[0])
+    return Files(train, valid, test, features=regions[0])
 
 
 def paper_betas() -> dict[str, Mapping[str, Sequence[float]]]:

@@ -37,8 +37,7 @@ def differences(
         records = run.load(f"samples/{samples_name(corpus, 'test', strategy)}")
         written = {record["id"]: record["continuation"] for record in records}
         values = per_text([written[pair.id] for pair in test], test, mover=mover, device=device)
-        about = run.about()
-        systems.setdefault((about["objective"], about["strength"]), {})[_seed(run)] = values
+        systems.setdefault(_system(run), {})[_seed(run)] = values
     base = systems.pop(MLE, {})
     rows = []
     for (objective, strength), own in systems.items():
@@ -59,12 +58,16 @@ def is_complete(rows: Sequence[Row], runs: Sequence[Run]) -> bool:
     """Whether there are rows of every objective that has seeds in common with MLE, and of all these seeds."""
     seeds: dict[System, set[int]] = {}
     for run in runs:
-        about = run.about()
-        seeds.setdefault((about["objective"], about["strength"]), set()).add(_seed(run))
+        seeds.setdefault(_system(run), set()).add(_seed(run))
     base = seeds.pop(MLE, set())
     wanted = Counter({system: len(own & base) for system, own in seeds.items()})
     there = {(row.objective, row.strength): row.n for row in rows}
     return {system: n for system, n in wanted.items() if n} == there
+
+
+def _system(run: Run) -> System:
+    about = run.about()
+    return about["objective"], about["strength"]
 
 
 def _seed(run: Run) -> int:
@@ -83,6 +86,8 @@ def _difference(
     test = permutation_test(first[both], second[both], resamples=2000)
     gaps = [mean_of(one) - mean_of(other) for one, other in zip(ours, theirs, strict=True)]
     sd = float(np.std(gaps, ddof=1)) if len(gaps) > 1 else None
-    figures = {"value": interval.estimate, "low": interval.low, "high": interval.high, "sd": sd}
     name = f"{metric}_minus_mle"
-    return [replace(about, metric=name, **figures), replace(about, metric=f"{name}_p", value=test.p_value)]
+    return [
+        replace(about, metric=name, value=interval.estimate, low=interval.low, high=interval.high, sd=sd),
+        replace(about, metric=f"{name}_p", value=test.p_value),
+    ]

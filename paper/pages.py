@@ -12,7 +12,7 @@ report.html             every part there is
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -221,8 +221,8 @@ def _with_few_texts(comparison: Comparison, about_texts: bool) -> Comparison:
     )
 
 
-def _texts(part: Part) -> list[Mapping[str, Any]]:
-    records = []
+def _texts(part: Part) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
     for table in part.tables:
         for system in table.comparison.systems:
             names = ("objective", "strength", "decoding", "penalty")

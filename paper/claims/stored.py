@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from paper.claims.table import Table, with_only_strengths
 from paper.gradients import gradient_curves
@@ -110,7 +111,7 @@ def illustrations() -> dict[str, Results]:
     return {name: Results(name, [name], {"": table}) for name, table in tables.items()}
 
 
-def _read(path: Path) -> dict[str, dict[str, Sequence[str]]]:
+def _read(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except json.JSONDecodeError as mistake:
