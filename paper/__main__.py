@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from scalegrad.cli import new_app, run
-from scalegrad.extras import MissingExtra, need
+from scalegrad.extras import need
 from scalegrad.options import AsJson, option
-from scalegrad.runs.atomic import plain
-from scalegrad.runs.terminal import bars, quiet_transformers
+from scalegrad.runs.terminal import quiet_transformers
 
 app = new_app("python -m paper")
 
@@ -69,52 +65,22 @@ def command(
     if not name:
         raise ValueError("name an experiment (python -m paper --list shows them), or all")
     quiet_transformers()
-    from rich.console import Console
+    from paper.catalogue import run_all
+    from paper.outcome import Setup
 
-    from paper import NotGiven, Setup
-    from paper.catalogue import find, reproduce, train
-    from paper.pages.terminal import print_reproduction
-
-    chosen = find(name)
-    folder = out or Path("reproduction") / scale
-    corpora = _data(data, ptb=ptb, imdb=imdb)
     setup = Setup(
         scale,
-        folder,
+        out or Path("reproduction") / scale,
         model,
         seeds,
-        corpora,
+        _data(data, ptb=ptb, imdb=imdb),
         _devices(devices),
         gamma=gamma,
         alpha=alpha,
         sentence=sentence,
         only_done=only_done,
     )
-    found, left_out, failed = [], list[str](), list[str]()
-    if len(chosen) > 1:
-        with suppress(ValueError, OSError, MissingExtra), bars() as told:  # whose mistake it is says so below
-            train(chosen, replace(setup, progress=told))
-    for place, experiment in enumerate(chosen):
-        try:
-            with bars() as told:
-                if len(chosen) > 1:
-                    told(f"experiments · {experiment.name}", place, len(chosen))
-                found.append(reproduce(experiment, replace(setup, progress=told)))
-        except (ValueError, OSError, MissingExtra) as mistake:
-            if len(chosen) == 1:
-                raise
-            asked = experiment.name in name or not isinstance(mistake, NotGiven)
-            (failed if asked else left_out).append(f"{experiment.name}: {mistake}")
-        else:
-            if not as_json:
-                print_reproduction(found[-1], Console())
-    if as_json:
-        print(json.dumps(plain([one.as_dict() for one in found]), ensure_ascii=False, indent=2))
-    elif found:
-        print(f"All of it on one page: {folder / 'report.html'}")
-    for sentence in (*(f"left out: {one}" for one in left_out), *(f"paper: {one}" for one in failed)):
-        print(sentence, file=sys.stderr)
-    return 2 if failed else 0
+    return run_all(name, setup, as_json)
 
 
 def _data(texts: Sequence[str], **named: Path | None) -> dict[str, str]:

@@ -7,102 +7,98 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from paper.beside_paper import beside_paper, paper_systems
+from paper.beside_paper import beside_paper, without_texts
 from paper.outcome import NotGiven, Outcome, Setup, Shown
-from paper.printed import SETTINGS
-from scalegrad.objectives import Objective
-from scalegrad.results.comparison import Comparison, Plot
+from paper.printed import SETTINGS, printed
+from paper.rows import beside
+from scalegrad.results.comparison import Comparison, Plot, compare
 from scalegrad.results.comparison.plots import repetition_bars
-from scalegrad.runs import Run
-from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, Splits, file_splits, scene_splits
-from scalegrad.tasks.captioning.features import open_features
-from scalegrad.tasks.captioning.report import BLOCKED, PLAIN, CaptionRun, compare_captions, compare_stochastic
-from scalegrad.tasks.captioning.runs import (
+from scalegrad.results.frame import frame, run_rows
+from scalegrad.runs import Job, Row, Run, run_name
+from scalegrad.tasks.captioning.experiment import (
+    BLOCKED,
+    PAPER_OBJECTIVES,
+    PLAIN,
     SCALES,
-    caption_experiment,
-    read_run,
-    run_path,
-    run_scenes,
-    scene_picture,
-    trainings_at_a_time,
+    STOCHASTIC,
+    TWIN,
+    Captioning,
+    train_and_score,
 )
+from scalegrad.tasks.captioning.report import GRAMMAR, NOTE, scene_picture, with_pictures
+from scalegrad.tasks.captioning.splits import Files, Scenes
 from scalegrad.tasks.captioning.training import PAPER, SCENES
 
 GENOME = "visual-genome"
 PAPER_NOTE = "The paper's rows are Visual Genome with its detector's features: compare order and gaps, not values."
-ON_PAGE = 3  # images to look at
-SMOKE_SIZES = {"train": 48, "valid": 4, "test": 6}
+SMOKE_SCENES = Scenes(48, 4, 6)
 SMOKE = replace(SCENES, hidden_size=48, attention_size=24, more_than=0, epochs=6, batch=8, evaluations=1)
-SMOKE_BETAS = (0.0, 1.0)
-_RECORDS = ("config", "environment", "done", "captions")  # of a run that is scored
+_SEARCHES = [(one.decoding, one.penalty) for one in (PLAIN, BLOCKED, TWIN)]
+
+
+def jobs(setup: Setup) -> list[Job]:
+    """Every objective with every seed, trained and scored."""
+    captioners = captioners_of(setup)
+    for one in captioners:
+        one.create()  # a folder with runs of other settings is refused before anything starts
+    return [Job(f"captioning/{one.folder.name}", train_and_score, (one,), one.is_done) for one in captioners]
 
 
 def captioning(setup: Setup) -> Outcome:
     """Table 4: CIDEr of each objective by greedy search, without and with soft trigram blocking."""
-    runs = caption_runs(setup)
-    written_by_people, pictures = _to_look_at(setup, runs)
-    table = _compared(runs, setup, written_by_people, pictures)
-    table = _only(table, ("cider", "bleu", "validation_ppl"))
-    drawn = [beside_paper(table, "cider", "captioning", "CIDEr of image paragraphs")]
-    return _outcome(setup, runs, Shown(f"Image paragraphs, {_counts(runs)}", table), drawn)
+    table, runs, rows = _searched(setup, ("cider", "bleu", "validation_ppl"), 4)
+    table = table if setup.scale == "paper" else with_pictures(table, scene_picture)
+    plots = [beside_paper(table, "cider", "captioning", "CIDEr of image paragraphs")]
+    return _outcome(setup, runs, Shown(f"Image paragraphs, {_counts(runs, rows)}", table), plots, rows)
 
 
 def captioning_degeneration(setup: Setup) -> Outcome:
     """Table 9: how much of a paragraph it has said before, without and with blocking, beside people."""
-    runs = caption_runs(setup)
-    table = _without_texts(_only(_compared(runs, setup), ("rep_1", "rep_2", "rep_3", "words")))
-    drawn = [beside_paper(table, "rep_2", "captioning-rep-2", "Repeated pairs of words"), repetition_bars(table)]
-    return _outcome(setup, runs, Shown(f"Repetition in image paragraphs, {_counts(runs)}", table), drawn)
+    table, runs, rows = _searched(setup, ("rep_1", "rep_2", "rep_3", "words"), 9)
+    plots = [beside_paper(table, "rep_2", "captioning-rep-2", "Repeated pairs of words"), repetition_bars(table)]
+    shown = Shown(f"Repetition in image paragraphs, {_counts(runs, rows)}", without_texts(table))
+    return _outcome(setup, runs, shown, plots, rows)
 
 
 def captioning_decoding(setup: Setup) -> Outcome:
     """Table 18: sampling from the MLE model, against its greedy search with blocking."""
-    runs = caption_runs(setup)
-    table = compare_stochastic(runs, _corpus(setup))
-    assert table is not None  # the MLE model is always sampled from
-    table = replace(table, systems=[*table.systems, *paper_systems("captioning decoding")])
-    table = _without_texts(_only(table, ("cider", "bleu", "rep_1")))
-    drawn = [beside_paper(table, "cider", "captioning-decoding", "Decoding the MLE captioner")]
-    return _outcome(setup, runs, Shown(f"The MLE captioner decoded, {_counts(runs)}", table), drawn)
+    runs = [run for run in caption_runs(setup) if run.config["objective"] == "mle"]
+    decodings = [(one.decoding, one.penalty) for one in (PLAIN, BLOCKED, *STOCHASTIC)]
+    rows = [row for row in _rows(runs, ("cider", "bleu", "rep_1")) if (row.decoding, row.penalty) in decodings]
+    rows += beside(printed(18), rows[0].corpus, rows[0].split)
+    table = without_texts(compare(frame(rows), runs=runs))
+    table = replace(table, systems=table.of_kind("decoded", "paper"))  # greedy search is in the other tables
+    plots = [beside_paper(table, "cider", "captioning-decoding", "Decoding the MLE captioner")]
+    return _outcome(setup, runs, Shown(f"The MLE captioner decoded, {_counts(runs, rows)}", table), plots, rows)
 
 
-def _compared(runs: Sequence[CaptionRun], setup: Setup, *shown: Mapping[str, str]) -> Comparison:
-    """The captioners and the paper's; `shown` are the references and pictures of a page."""
-    table = compare_captions(runs, _corpus(setup), *shown)
-    paper = paper_systems("captioning", "captioning degeneration")
-    return replace(table, systems=[*table.systems, *paper], notes=[*table.notes, PAPER_NOTE])
-
-
-def caption_runs(setup: Setup) -> list[CaptionRun]:
-    """Every objective and seed, trained and scored where that is not done yet in the folder of the runs."""
-    folder, told = setup.runs / "captioning", setup.progress
-    if setup.only_done:
-        return _held_runs(setup, folder)
-    if setup.scale == "gpu":
-        seeds = setup.seeds or 3
-        at_a_time = 9 if torch.cuda.is_available() else trainings_at_a_time(3 * seeds)
-        return run_scenes("large", folder, PAPER_OBJECTIVES, seeds, at_a_time, told=told)
-    seeds = setup.seeds or 1
-    if setup.scale == "smoke":
-        splits, recipe, betas = scene_splits(SMOKE_SIZES, told), SMOKE, _smoke_betas
-    else:
-        splits, recipe, betas = genome_splits(setup), PAPER, paper_betas
-    return caption_experiment(splits, recipe, folder, PAPER_OBJECTIVES, range(seeds), betas=betas, told=told)
-
-
-def _held_runs(setup: Setup, folder: Path) -> list[CaptionRun]:
-    """The runs that are scored already."""
-    seeds = setup.seeds or (3 if setup.scale == "gpu" else 1)
-    places = [run_path(folder, objective, seed) for seed in range(seeds) for objective in PAPER_OBJECTIVES]
-    found = [read_run(Run.open(at)) for at in places if all((at / f"{name}.json").is_file() for name in _RECORDS)]
-    if not any(run.objective.name == "mle" for run in found):
+def caption_runs(setup: Setup) -> list[Run]:
+    """The captioners that are trained and scored."""
+    runs = [Run.open(one.folder) for one in captioners_of(setup) if (one.folder / "results.jsonl").is_file()]
+    runs = [run for run in runs if run.finished and any(row.metric == "cider" for row in run.rows())]
+    if not any(run.config["objective"] == "mle" for run in runs):
         raise NotGiven("no MLE captioner was scored yet")
-    return found
+    return runs
 
 
-def genome_splits(setup: Setup) -> Splits:
+def captioners_of(setup: Setup) -> list[Captioning]:
+    """What is trained at a scale, all objectives of a seed before the next seed."""
+    source: Scenes | Files
+    source, recipe = SCALES["large"] if setup.scale == "gpu" else (SMOKE_SCENES, SMOKE)
+    seeds, betas = setup.seeds or (3 if setup.scale == "gpu" else 1), dict[str, Mapping[str, Sequence[float]]]()
+    if setup.scale == "smoke":
+        betas = dict.fromkeys(map(str, PAPER_OBJECTIVES), dict.fromkeys(map(str, (PLAIN, BLOCKED, TWIN)), (0.0, 1.0)))
+    if setup.scale == "paper":
+        source, recipe, betas = genome_files(setup), PAPER, paper_betas()
+    folder = setup.runs / "captioning"
+    return [
+        Captioning(source, recipe, folder / run_name(one, seed), one, seed, betas.get(str(one)))
+        for seed in range(seeds)
+        for one in PAPER_OBJECTIVES
+    ]
+
+
+def genome_files(setup: Setup) -> Files:
     """Visual Genome's paragraphs and region features, from the user's folder.
 
     It holds train.json, val.json and test.json (COCO captions), and the features of all images: a folder `regions`, or
@@ -115,99 +111,91 @@ def genome_splits(setup: Setup) -> Splits:
         )
     folder = Path(setup.data[GENOME])
     regions = sorted(folder.glob("regions")) or sorted(folder.glob("regions.*"))
-    files = {name: folder / f"{file}.json" for name, file in (("train", "train"), ("valid", "val"), ("test", "test"))}
-    missing = [path.name for path in files.values() if not path.is_file()] + ([] if regions else ["regions"])
+    train, valid, test = (folder / f"{name}.json" for name in ("train", "val", "test"))
+    missing = [path.name for path in (train, valid, test) if not path.is_file()] + ([] if regions else ["regions"])
     if missing:
         raise ValueError(f"{GENOME}: {folder} has no {', '.join(missing)}")
-    return file_splits(files, lambda: open_features(regions[0]), str(regions[0]))
+    return Files(train, valid, test, features=regions[0])
 
 
-def paper_betas(objective: Objective) -> dict[str, tuple[float, ...]]:
-    """The paper's β of an objective, without and with blocking.
+def paper_betas() -> dict[str, Mapping[str, Sequence[float]]]:
+    """The paper's β of each objective, without and with blocking.
 
-    >>> paper_betas(Objective("sg", 0.5))
-    {'greedy': (0.6,), '3-block': (0.6,)}
+    >>> paper_betas()["sg=0.5"]
+    {'greedy': (0.6,), 'greedy,soft_block=3': (0.6,)}
     """
-    found = SETTINGS["captioning"][objective.name.upper()]["beta"]
-    assert isinstance(found, tuple)
-    return {PLAIN: (found[0],), BLOCKED: (found[1],)}
+    betas: dict[str, Mapping[str, Sequence[float]]] = {}
+    for objective in PAPER_OBJECTIVES:
+        plain, blocked = SETTINGS["captioning"][objective.name]["beta"]  # type: ignore[misc]
+        betas[str(objective)] = {str(PLAIN): (plain,), str(BLOCKED): (blocked,)}
+    return betas
 
 
-def _smoke_betas(objective: Objective) -> dict[str, tuple[float, ...]]:
-    return dict.fromkeys((PLAIN, BLOCKED, "greedy,gamma=0.5"), SMOKE_BETAS)
+def _searched(setup: Setup, metrics: Sequence[str], table: int) -> tuple[Comparison, list[Run], list[Row]]:
+    """The captioners by greedy search, beside people and the paper's table; with the rows behind it."""
+    runs = caption_runs(setup)
+    rows = _rows(runs, metrics)
+    rows = [row for row in rows if row.decoding is None or (row.decoding, row.penalty) in _SEARCHES]
+    first = next(row for row in rows if row.corpus)
+    rows += beside(printed(table), first.corpus, first.split)
+    shown = compare(frame(rows), first.corpus, first.split, training=True, runs=runs)
+    grammar = [] if setup.scale == "paper" else [GRAMMAR]
+    return replace(shown, notes=[NOTE, *grammar, *shown.notes, PAPER_NOTE]), runs, rows
 
 
-def _to_look_at(setup: Setup, runs: Sequence[CaptionRun]) -> tuple[dict[str, str], dict[str, str]]:
-    """A few images, evenly spread: what people wrote of them, and the pictures where they were drawn here."""
-    texts = runs[0].texts.get("references", {})
-    names = list(texts)[:: max(1, len(texts) // ON_PAGE)][:ON_PAGE]
-    return {name: texts[name] for name in names}, {} if setup.scale == "paper" else {n: scene_picture(n) for n in names}
+def _rows(runs: Sequence[Run], metrics: Sequence[str]) -> list[Row]:
+    """Rows of the test set, and of the training, which have no corpus."""
+    rows = [row for run in runs for row in run_rows(run)]
+    return [row for row in rows if row.metric in metrics and row.split in (None, "test")]
 
 
-def _corpus(setup: Setup) -> str:
-    return "Visual Genome" if setup.scale == "paper" else "drawn scenes"
+def _counts(runs: Sequence[Run], rows: Sequence[Row]) -> str:
+    seeds, texts = len({run.about()["seed"] for run in runs}), next(row.n for row in rows if row.corpus and row.n)
+    return f"{texts:,} test images, {seeds} seed{'s' if seeds > 1 else ''}"
 
 
-def _counts(runs: Sequence[CaptionRun]) -> str:
-    seeds = len({run.seed for run in runs})
-    return f"{runs[0].found['human']['n_texts']:,} test images, {seeds} seed{'s' if seeds > 1 else ''}"
-
-
-def _only(comparison: Comparison, names: Sequence[str]) -> Comparison:
-    """The comparison with these figures alone; a row without any of them goes, but for people's texts."""
-    rows = [
-        replace(
-            system,
-            figures={name: system.figures[name] for name in names if name in system.figures},
-            deviations={name: system.deviations[name] for name in names if name in system.deviations},
-        )
-        for system in comparison.systems
-    ]
-    return replace(comparison, systems=[row for row in rows if row.figures or (row.kind == "human" and row.samples)])
-
-
-def _without_texts(comparison: Comparison) -> Comparison:
-    """Table 4 has them."""
-    return replace(comparison, systems=[replace(system, samples=()) for system in comparison.systems])
-
-
-def _about_scale(setup: Setup, runs: Sequence[CaptionRun]) -> list[str]:
-    sizes, _ = SCALES["large"]
-    said = {
-        "smoke": f"{SMOKE.steps(SMOKE_SIZES['train'])} steps on {SMOKE_SIZES['train']} drawn scenes.",
-        "gpu": f"{sizes['train']:,} drawn scenes, whose paragraphs a grammar writes, in place of Visual Genome's "
+def _about_scale(setup: Setup, rows: Sequence[Row]) -> list[str]:
+    large, wanted = SCALES["large"][0], SETTINGS["captioning"]["sizes"]["test"]
+    sentences = {
+        "smoke": f"{SMOKE.steps(SMOKE_SCENES.train)} steps on {SMOKE_SCENES.train} drawn scenes.",
+        "gpu": f"{large.train:,} drawn scenes, whose paragraphs a grammar writes, in place of Visual Genome's "
         "photographs, and a smaller model: compare the order and the gaps, not the values.",
         "paper": "The paper's corpus, hyper-parameters and β; what β means in greedy search the paper leaves open, and "
         "docs/decoding.md says what it means here.",
     }
-    told = [said[setup.scale]]
-    wanted = SETTINGS["captioning"]["sizes"]["test"]
-    if setup.scale == "paper" and (there := runs[0].found["human"]["n_texts"]) != wanted:
-        told.append(f"{there:,} test images and not the published {wanted:,}: rows hardly compare.")
-    return told
+    there = next(row.n for row in rows if row.corpus and row.n)
+    if setup.scale == "paper" and there != wanted:
+        return [sentences["paper"], f"{there:,} test images and not the published {wanted:,}: rows hardly compare."]
+    return [sentences[setup.scale]]
 
 
-def _outcome(setup: Setup, runs: Sequence[CaptionRun], shown: Shown, drawn: Sequence[Plot | None]) -> Outcome:
-    plots = [plot for plot in drawn if plot is not None]
-    return Outcome([shown], plots, _about_scale(setup, runs), _made(setup, runs))
+def _outcome(
+    setup: Setup, runs: Sequence[Run], shown: Shown, plots: Sequence[Plot | None], rows: Sequence[Row]
+) -> Outcome:
+    names = {str(run.path): run.path.name for run in runs}
+    rows = [replace(row, run=names.get(str(row.run), row.run)) for row in rows]
+    return Outcome([shown], [plot for plot in plots if plot], _about_scale(setup, rows), _made(runs), rows)
 
 
-def _made(setup: Setup, runs: Sequence[CaptionRun]) -> Mapping[str, Any]:
+def _made(runs: Sequence[Run]) -> Mapping[str, Any]:
     """How the figures came about: the settings once, and a line for each run."""
-    first = runs[0].made
-    started = first["environment"]["starts"][-1]
+    config, start = runs[0].config, runs[0].load("environment")["starts"][-1]
     return {
-        "seeds": sorted({run.seed for run in runs}),
-        "data": first["config"]["data"],
-        "recipe": first["config"]["recipe"],
-        "trained_on": {name: started[name] for name in ("hardware", "versions", "started")},
-        "runs": {f"{run.objective} seed {run.seed}": _run_line(run) for run in runs},
+        "seeds": sorted({run.about()["seed"] for run in runs}),
+        "data": config["data"],
+        "recipe": config["recipe"],
+        "trained_on": {name: start[name] for name in ("hardware", "versions", "started")},
+        "runs": {run.path.name: _run_line(run) for run in runs},
     }
 
 
-def _run_line(run: CaptionRun) -> str:
+def _run_line(run: Run) -> str:
     """What came of a run, in a line: its step, its perplexity, what it took, and how its greedy texts were decoded."""
-    done = run.made["done"]
+    done = run.load("done")
     took = f"{done['seconds']:.0f} s" + (f", {done['peak_memory_mib']:,.0f} MiB" if done.get("peak_memory_mib") else "")
-    decoded = " and ".join(run.found["strategies"][name] for name in (PLAIN, BLOCKED))
-    return f"step {done['selected_step']}, validation perplexity {done['validation_ppl']:.3f}, {took}; {decoded}"
+    used = [
+        entry["strategy"] for entry in run.evaluations_now()
+        if (entry["settings"]["decoding"], entry["settings"]["penalty"]) in _SEARCHES[:2]
+    ]  # fmt: skip
+    step, ppl = done["selected_step"], done["validation_ppl"]
+    return f"step {step}, validation perplexity {ppl:.3f}, {took}; {' and '.join(used)}"

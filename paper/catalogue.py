@@ -1,18 +1,25 @@
-"""Every reproduction by its name, and doing one: what it gave goes into a folder, and all of them into one page."""
+"""Every experiment by its name: the jobs that several of them need, run once, and what each shows."""
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import NamedTuple
 
+from rich.console import Console
+
 from paper import directed, examples, human_rows, human_study, illustrations, open_ended, open_ended_decoding
-from paper.open_ended_scale import trained
-from paper.outcome import Experiment, Setup
-from paper.pages import Reproduction, read_all, write_folder, write_page
-from scalegrad.lab.jobs import Job, merged
-from scalegrad.runs import check_writable_folder, environment
+from paper.open_ended_scale import devices_of, jobs_of
+from paper.outcome import Experiment, NotGiven, Setup
+from paper.pages import Part, as_dict, print_part, write_page, write_part
+from scalegrad.extras import MissingExtra
+from scalegrad.runs import Job, JobsFailed, check_writable_folder, environment, run_jobs
+from scalegrad.runs.atomic import plain
+from scalegrad.runs.jobs import Progress
+from scalegrad.runs.terminal import bars
 
 ALL = "all"
 SMOKE = "Scale smoke: a few steps and texts, to see that everything runs. The figures say nothing of the objectives."
@@ -83,55 +90,97 @@ def find(names: Sequence[str]) -> list[Experiment]:
     return [experiment for experiment in EXPERIMENTS if ALL in names or experiment.name in names]
 
 
-def train(experiments: Sequence[Experiment], setup: Setup) -> None:
-    """Train and measure what these experiments need of models that they share: each run once, all in one queue.
+def run_all(names: Sequence[str], setup: Setup, as_json: bool = False) -> int:
+    """Run what the experiments of these names need, then show each of them; the exit code of the command.
 
-    One experiment after the other, every one would wait for the last of its own runs, most processes idle meanwhile.
+    What only the user can bring is said at once, and again at the end; the code is 2 if it was asked for by name, or
+    is wrong. Jobs
+    that fail stop no other: they are reported at the end, and the code is 1.
     """
-    jobs = merged(job for experiment in experiments for job in _jobs(experiment, setup))
-    if jobs and not setup.only_done:
-        trained(setup, jobs)
+    chosen, console = find(names), Console()
+    with bars() as progress:
+        refused, failed = prepare(chosen, setup, progress)
+    parts = []
+    for experiment in chosen:
+        try:
+            if experiment.name in refused:
+                raise refused[experiment.name]
+            parts.append(show(experiment, setup))
+        except (ValueError, OSError, MissingExtra) as mistake:
+            if len(chosen) == 1 and not failed:
+                raise
+            (refused if isinstance(mistake, NotGiven) or experiment.name in refused else failed)[experiment.name] = (
+                mistake
+            )
+        else:
+            if not as_json:
+                print_part(parts[-1], console)
+    if as_json:
+        print(json.dumps(plain([as_dict(part) for part in parts]), ensure_ascii=False, indent=2))
+    elif parts:
+        print(f"All of it on one page: {setup.out / 'report.html'}")
+    for name, error in refused.items():
+        print(f"left out: {name}: {error}", file=sys.stderr)
+    for name, failure in failed.items():
+        print(f"paper: {name}: {failure}", file=sys.stderr)
+    asked = [name for name, error in refused.items() if name in names or not isinstance(error, NotGiven)]
+    return 1 if failed else 2 if asked else 0
 
 
-def _jobs(experiment: Experiment, setup: Setup) -> Sequence[Job]:
-    """None of one that cannot be done: it says why when its turn comes, and the others' are done."""
-    try:
-        return () if experiment.jobs is None else experiment.jobs(setup)
-    except (ValueError, OSError):
-        return ()
+def prepare(
+    experiments: Sequence[Experiment], setup: Setup, progress: Progress | None = None
+) -> tuple[dict[str, Exception], dict[str, BaseException]]:
+    """Run every job that these experiments need, each once; what cannot be done, by experiment, and jobs that failed.
 
-
-def reproduce(experiment: Experiment, setup: Setup) -> Reproduction:
-    """Do `experiment` and write what it gave to OUT/NAME (results.json, results.md, plots/) and OUT/report.html.
-
-    Runs that are done already in OUT are taken as they are. The page holds whatever OUT holds by then.
+    Jobs that wait for others (the chosen strengths with further seeds) are asked for when those are done.
     """
+    check_writable_folder(setup.out, "out")
+    refused: dict[str, Exception] = {}
+    failed: dict[str, BaseException] = {}
+    started: set[str] = set()
+    while not setup.only_done:
+        jobs, new = _jobs(experiments, setup)
+        for name, error in new.items():
+            if name not in refused and len(experiments) > 1:
+                print(f"paper: {name} is left out: {error}", file=sys.stderr)  # at once: the jobs of others take long
+            refused.setdefault(name, error)
+        jobs = [job for job in jobs if job.name not in started]
+        if not jobs:
+            break
+        started |= {job.name for job in jobs}
+        try:
+            run_jobs(jobs, setup.runs, devices=devices_of(setup), progress=progress)
+        except JobsFailed as errors:
+            failed |= errors.errors
+    return refused, failed
+
+
+def _jobs(experiments: Sequence[Experiment], setup: Setup) -> tuple[list[Job], dict[str, Exception]]:
+    """The jobs of the experiments, and why some cannot be done."""
+    trainings, jobs, refused = [], dict[str, Job](), dict[str, Exception]()
+    for experiment in experiments:
+        try:
+            own = list(experiment.trainings(setup) if experiment.trainings else ())
+            jobs_of(setup, own)  # says what is missing
+            others = list(experiment.jobs(setup) if experiment.jobs else ())
+        except (ValueError, OSError, MissingExtra) as error:
+            refused[experiment.name] = error
+        else:
+            trainings += own
+            jobs |= {job.name: job for job in others}
+    return [*jobs_of(setup, trainings), *jobs.values()], refused
+
+
+def show(experiment: Experiment, setup: Setup) -> Part:
+    """Write what the runs give for `experiment` to OUT/NAME, and OUT/report.html of everything that OUT holds."""
     out = check_writable_folder(setup.out, "out")
-    about = environment()
-    began = time.perf_counter()
-    outcome = experiment.run(setup)
-    smoke = setup.scale == "smoke" and experiment.scaled
-    made = {
-        **outcome.made,
-        "shown": {  # the models may have been trained elsewhere, and before
-            "seconds": round(time.perf_counter() - began, 1),
-            **{name: about[name] for name in ("started", "command", "hardware", "versions", "git")},
-        },
-    }
-    found = Reproduction(
-        experiment.name,
-        experiment.title,
-        experiment.shows,
-        setup.scale,
-        outcome.tables,
-        said=[*([SMOKE] if smoke else []), *outcome.said],
-        made=made,
-    )
-    found = write_folder(found, outcome.plots, out / experiment.name)
-    write_report(out)
-    return found
-
-
-def write_report(out: Path) -> Path:
-    """OUT/report.html of every reproduction that OUT holds."""
-    return write_page(read_all(out, [experiment.name for experiment in EXPERIMENTS]), out / "report.html")
+    about, began = environment(), time.perf_counter()
+    outcome = experiment.show(setup)
+    names = ("started", "command", "hardware", "versions", "git")
+    shown = {"seconds": round(time.perf_counter() - began, 1), **{name: about[name] for name in names}}
+    smoke = [SMOKE] if setup.scale == "smoke" and experiment.scaled else []
+    made = {**outcome.made, "shown": shown}  # the models may have been trained elsewhere, and before
+    part = Part(experiment, setup.scale, replace(outcome, notes=[*smoke, *outcome.notes], made=made))
+    write_part(part, out / experiment.name)
+    write_page(out, [experiment.name for experiment in EXPERIMENTS])
+    return part

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from paper.beside_paper import IN_PAPER
-from paper.open_ended_scale import GRID, MAIN, Scale, scale_of, trained
-from paper.outcome import Experiment, NotGiven, Outcome, Setup
-from paper.pages import Shown
-from paper.printed import read_label
+from paper.open_ended_scale import GRID, MAIN, Scale, runs_of, scale_of
+from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from paper.printed_texts import PRINTED, Printed
-from scalegrad import objectives
 from scalegrad.data import gpt2_tokenizer, imdb_reviews
 from scalegrad.decoding import complete, prefixes_of, start_ids
-from scalegrad.lab.jobs import Job, Progress
+from scalegrad.lab.jobs import Job as Training
 from scalegrad.results.comparison import Comparison, Sample, System
-from scalegrad.results.comparison.evaluations import HUMAN
-from scalegrad.results.comparison.load import place
-from scalegrad.runs import Run, samples_name
-from scalegrad.tasks.open_ended.corpora import find_corpus
-from scalegrad.tasks.open_ended.evaluation import text_figures
+from scalegrad.results.comparison.compare import place
+from scalegrad.runs import Row, Run, samples_name
+from scalegrad.runs.jobs import Progress
+from scalegrad.tasks.open_ended.corpora import find_corpus, text_figures
 
-SAMPLES = f"samples/{samples_name('printed', 'greedy')}"
+SAMPLES = f"samples/{samples_name('printed', None, 'greedy')}"
 COLUMNS = ("rep_1", "rep_2", "rep_3")
 
 
@@ -49,31 +44,32 @@ class Continued:
         )  # fmt: skip
 
 
-def example_jobs(setup: Setup) -> list[Job]:
+def example_trainings(setup: Setup) -> list[Training]:
     """Every objective of the paper's grid, first seed."""
-    scale, (found, _) = scale_of(setup), printed_prefixes(setup.data)
-    return _jobs_of(scale, Continued(tuple(prefix for _, prefix, _ in found), scale.new_tokens))
+    scale, (beginnings, _) = scale_of(setup), printed_prefixes(setup.data)
+    return _trainings_of(scale, Continued(tuple(prefix for _, prefix, _ in beginnings), scale.new_tokens))
 
 
-def _jobs_of(scale: Scale, asked: Continued) -> list[Job]:
+def _trainings_of(scale: Scale, asked: Continued) -> list[Training]:
     return [scale.job(objective, 0, asked) for objective in (*MAIN, *GRID)]
 
 
 def examples(setup: Setup) -> Outcome:
     """Tables 6, 19, 20, 27 and 28: greedy continuations, repeated runs of words marked."""
     scale = scale_of(setup)
-    found, missing = printed_prefixes(setup.data)
-    asked = Continued(tuple(prefix for _, prefix, _ in found), scale.new_tokens)
-    runs = [run for run in trained(setup, _jobs_of(scale, asked)) if asked.is_done(run)]  # but for `only_done` all
+    beginnings, missing = printed_prefixes(setup.data)
+    asked = Continued(tuple(prefix for _, prefix, _ in beginnings), scale.new_tokens)
+    runs = [run for run in runs_of(setup, _trainings_of(scale, asked)) if asked.is_done(run)]
     if not runs:
         raise NotGiven("no run has continued these beginnings yet")
-    here = sorted((_row(run, asked.prefixes) for run in runs), key=place)
-    human = _system(HUMAN, [Sample(prefix, _beginning_of(rest, scale)) for _, prefix, rest in found], "human")
-    paper = [
-        _system(f"{label}{IN_PAPER}", [Sample(prefix, one.texts[label]) for one, prefix, _ in found], "paper")
-        for label in found[0][0].texts
-    ]
-    numbers = [str(number) for one, _, _ in found for number in one.tables]
+    here = [_system(run.about(), _texts_of(run, asked.prefixes)) for run in runs]
+    human = [Sample(prefix, _beginning_of(rest, scale)) for _, prefix, rest in beginnings]
+    systems = [*sorted(here, key=place), _system({"objective": "human", "strength": None}, human)]
+    for objective in beginnings[0][0].texts:
+        about = {"objective": objective.name, "strength": objective.amount}
+        texts = [Sample(prefix, one.texts[objective]) for one, prefix, _ in beginnings]
+        systems.append(replace(_system(about, texts), kind="paper", suffix=", in the paper"))
+    numbers = [str(number) for one, _, _ in beginnings for number in one.tables]
     notes = [
         "Rows in the paper are its printed texts, quoted; the others were written here by greedy search, as they are.",
         "Figures of a few texts say little: the tables of `wikitext` have thousands.",
@@ -83,9 +79,14 @@ def examples(setup: Setup) -> Outcome:
     if scale.new_tokens != 100:
         notes.append(f"Texts have {scale.new_tokens} tokens, the paper's 100: Rep-n grows with length.")
     title = f"The beginnings of tables {', '.join(sorted(numbers, key=int))}, continued"
-    table = Shown(title, Comparison([*here, human, *paper], "", notes), texts=True)
+    table = Shown(title, Comparison(systems, "", notes), texts=True)
     made = {"model": scale.config.model, "data": list(scale.config.data), "decoding": "greedy", "seed": 0}
-    return Outcome([table], (), missing, made)
+    rows = [
+        Row(name, value, objective=s.objective, strength=s.strength, run="paper" if s.kind == "paper" else None,
+            task="open_ended", decoding="greedy", corpus="printed", new_tokens=scale.new_tokens, n=len(s.samples))
+        for s in systems for name, value in s.figures.items()
+    ]  # fmt: skip
+    return Outcome([table], (), missing, made, rows)
 
 
 def printed_prefixes(data: Mapping[str, str]) -> tuple[list[tuple[Printed, str, str]], list[str]]:
@@ -118,17 +119,15 @@ def _texts(corpus: str, data: Mapping[str, str]) -> Iterable[str]:
     return [find_corpus(corpus if corpus not in data else f"{corpus}:{data[corpus]}").text]
 
 
-def _row(run: Run, prefixes: Sequence[str]) -> System:
+def _texts_of(run: Run, prefixes: Sequence[str]) -> list[Sample]:
     written_after = {record["prefix"]: record["continuation"] for record in run.load(SAMPLES)}
-    objective = objectives.parse(str(run.config["objective"]))
-    texts = [Sample(prefix, written_after[prefix]) for prefix in prefixes]
-    return _system(objective.label, texts, "trained")
+    return [Sample(prefix, written_after[prefix]) for prefix in prefixes]
 
 
-def _system(label: str, texts: Sequence[Sample], kind: str) -> System:
+def _system(about: Mapping[str, Any], texts: Sequence[Sample]) -> System:
     figures = text_figures([text.continuation for text in texts])
-    family, strength = ("human", None) if kind == "human" else read_label(label.removesuffix(IN_PAPER))
-    return System(label, {name: figures[name] for name in COLUMNS}, kind, family, strength, samples=texts)
+    shown = {name: figures[name] for name in COLUMNS}
+    return System(objective=about["objective"], strength=about["strength"], figures=shown, samples=texts)
 
 
 def _beginning_of(text: str, scale: Scale) -> str:
@@ -143,6 +142,6 @@ EXPERIMENTS = (
         "The paper's printed beginnings, continued by every objective",
         ("table 6", "table 19", "table 20", "table 27", "table 28"),
         examples,
-        jobs=example_jobs,
+        example_trainings,
     ),
 )

@@ -9,11 +9,10 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from paper.beside_paper import paper_systems
-from paper.open_ended import main_jobs, main_runs
+from paper.open_ended import WIKITEXT, main_runs, main_trainings
 from paper.open_ended_scale import MAIN
-from paper.outcome import Experiment, Outcome, Setup
-from paper.pages import Shown
+from paper.outcome import Experiment, Outcome, Setup, Shown
+from paper.printed import JUDGED
 from scalegrad.extras import need
 from scalegrad.results.comparison import Comparison, System
 from scalegrad.results.comparison.page import readable
@@ -30,12 +29,14 @@ def human_study(setup: Setup) -> Outcome:
     """Table 3 and figure 5: which continuation do two raters prefer, for 100 prefixes of each pair?"""
     folder = setup.out / NAME / "study"
     completions = completions_of(main_runs(setup))
-    study, said = _study(folder, completions)
+    study, sentences = _study(folder, completions)
     rated, judged = _rated(folder) if (folder / "answers.sqlite").exists() else ([], [])
-    paper = paper_systems("human evaluation")
+    paper = [System(pair.name, pair.figures, "paper", "sg", suffix=", in the paper") for pair in JUDGED]
     notes = ["The paper: two raters and 100 prefixes, so 200 votes a pair; the win rate is SG's share of them."]
     if not rated:
-        said.append(f"Nobody has rated yet, so there are no figures of this machine: scalegrad study serve {folder}")
+        sentences.append(
+            f"Nobody has rated yet, so there are no figures of this machine: scalegrad study serve {folder}"
+        )
     made = {
         "study": str(folder),
         "prefixes": len({item.prefix_id for item in study.items}) if study else 0,
@@ -44,12 +45,12 @@ def human_study(setup: Setup) -> Outcome:
         "texts": "greedy continuations on the WikiText-103 test text, first seed",
     }
     table = Shown("Which continuation is better? Judged by people", Comparison([*rated, *paper], "", notes))
-    return Outcome([table], (), [*said, *judged], made)
+    return Outcome([table], (), [*sentences, *judged], made)
 
 
 def completions_of(runs: Mapping[str, Run]) -> Completions:
     """What the runs wrote after the same prefixes, as raters should read it: without marks of tokenisation."""
-    file = f"samples/{samples_name('wikitext-103 test', 'greedy')}"
+    file = f"samples/{samples_name(WIKITEXT, 'test', 'greedy')}"
     written = {SYSTEMS[objective]: run.load(file) for objective, run in runs.items()}
     prefixes = {str(record["id"]): readable(record["prefix"]) for record in next(iter(written.values()))}
     texts = {
@@ -107,5 +108,5 @@ def _rated(folder: Path) -> tuple[list[System], list[str]]:
 
 
 EXPERIMENTS = (
-    Experiment(NAME, "People choose between continuations", ("table 3", "figure 5"), human_study, jobs=main_jobs),
+    Experiment(NAME, "People choose between continuations", ("table 3", "figure 5"), human_study, main_trainings),
 )

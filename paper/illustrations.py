@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from paper.gradients import GradientCurves, draw_gradients, gradient_curves, unlikelihood_sentences
 from paper.novel_set import NovelSet, draw_novel_set, novel_set, novel_set_of_ids, shown, split_words
-from paper.outcome import Experiment, Outcome, Setup
-from paper.pages import Shown
+from paper.outcome import Experiment, Outcome, Setup, Shown
 from scalegrad.data import gpt2_tokenizer
 from scalegrad.results.comparison import Comparison, Plot, System
 
@@ -40,7 +39,9 @@ def _norms(curves: GradientCurves) -> Comparison:
     rows += [
         (f"MLE {kind}: {meaning}", "mle", curves.mle[kind]) for kind, meaning in (("T", "target"), ("NT", "other"))
     ]
-    systems = [System(label, {at: line[i] for at, i in places.items()}, family=family) for label, family, line in rows]
+    systems = [
+        System(name, {at: line[i] for at, i in places.items()}, objective=objective) for name, objective, line in rows
+    ]
     return Comparison(systems)
 
 

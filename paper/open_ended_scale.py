@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import torch
+
 from paper import base_model
-from paper.outcome import Setup
+from paper.outcome import NotGiven, Setup
 from paper.saved_model import unpack
 from scalegrad import objectives
 from scalegrad.lab.demo import LEARNING_RATES
-from scalegrad.lab.jobs import Job, Measured, free_memory, gpus, is_done, run_jobs, visible_gpus
+from scalegrad.lab.jobs import Job as Training
+from scalegrad.lab.jobs import Measured, is_done, merged, run_job
 from scalegrad.models import base
 from scalegrad.models.memory import gpu_shares
-from scalegrad.runs import Run, only_here, write_json
+from scalegrad.runs import Job, Run
+from scalegrad.runs.jobs import Progress
 from scalegrad.tasks.open_ended import recipes
 from scalegrad.tasks.open_ended.config import TrainConfig
 from scalegrad.tasks.open_ended.training import find_finished
@@ -23,10 +28,9 @@ from scalegrad.training import Settings
 
 MAIN = ("mle", "ul=1.0", "sg=0.2")  # of the paper's main table
 GRID = ("ul=0.5", "ul=1.5", "sg=0.5", "sg=0.8")  # with these of its validation table
-TEST, VALID = "wikitext-103", "wikitext-103:valid"
+TEST, VALID = "wikitext-103", "wikitext-103:valid"  # as `find_corpus` knows them
 BASE_SMALL = "base-small"
 UNPACKED = "unpacked"
-ALONE = "alone.json"
 _MOST_SHARES, _SHARE = 4, 24 * 2**30  # processes that share one GPU, and the bytes of its memory for each
 
 
@@ -65,61 +69,56 @@ class Scale:
         strengths = [*(f"ul={alpha}" for alpha in self.alphas), *(f"sg={gamma}" for gamma in self.gammas)]
         return tuple(name for name in (*strengths, *self.schedules) if name not in (*MAIN, *GRID))
 
-    def job(self, objective: str, seed: int, *measured: Measured) -> Job:
+    def job(self, objective: str, seed: int, *measured: Measured) -> Training:
         """The run of an objective and a seed, counted from the config's own."""
         settings = replace(self.config.settings, seed=self.config.settings.seed + seed)
-        return Job(replace(self.config, objective=objectives.parse(objective), settings=settings), measured)
+        return Training(replace(self.config, objective=objectives.parse(objective), settings=settings), measured)
 
-    def each_seed(self, objectives: Sequence[str], *measured: Measured) -> list[Job]:
+    def each_seed(self, objectives: Sequence[str], *measured: Measured) -> list[Training]:
         """Their runs, all objectives of a seed before the next seed."""
         return [self.job(objective, seed, *measured) for seed in range(self.seeds) for objective in objectives]
 
 
 def scale_of(setup: Setup) -> Scale:
     """The scale of this name, with the model, the seeds and the data of the setup in place of its own."""
-    found = {"smoke": _smoke, "gpu": _gpu, "paper": _paper}[setup.scale](setup)
-    config = replace(found.config, model=_model_of(setup) or found.config.model)
+    scale = {"smoke": _smoke, "gpu": _gpu, "paper": _paper}[setup.scale](setup)
+    config = replace(scale.config, model=_model_of(setup) or scale.config.model)
     if "wikitext-103" in setup.data:
         config = replace(config, data=(setup.data["wikitext-103"],))
-    return replace(found, config=config, seeds=setup.seeds or found.seeds)
+    return replace(scale, config=config, seeds=setup.seeds or scale.seeds)
 
 
 def _model_of(setup: Setup) -> str | None:
-    """The setup's model; of a GGUF file the folder that it is unpacked into, for to read it takes longer than a run."""
+    """The setup's model; of a GGUF file the folder it is unpacked into, because reading it takes longer than a run."""
     if setup.model is None or Path(setup.model).suffix != ".gguf":
         return setup.model
     return str(setup.out / UNPACKED / Path(setup.model).stem)
 
 
-def trained(setup: Setup, jobs: Sequence[Job]) -> list[Run]:
-    """The runs of `jobs`, trained and measured where they are not yet, the first of them first.
+def jobs_of(setup: Setup, trainings: Sequence[Training]) -> list[Job]:
+    """These runs as jobs, each once, with everything that is to be measured of it.
 
-    Where there are several processes, the first seed of `MAIN` is trained before, each with the machine for itself, so
-    that time and memory of the objectives compare. With `only_done` the runs that are there, whatever they lack.
+    While the model that they start from is to be made here, making it is the only job.
     """
-    folder = folder_of(setup, jobs[0].config.model)
-    if setup.only_done:
-        found = [find_finished(job.config, folder / job.name, elsewhere=True) for job in jobs]
-        return [run for run in found if run is not None]
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(not is_done(job, folder) for job in jobs):
-        _make_model(setup, jobs[0].config.model)
-    devices = devices_of(setup)
-    if len(devices) > 1:
-        _train_alone(jobs, folder, devices[:1], setup)
-    return run_jobs(jobs, folder, devices=devices, progress=setup.progress)
+    if not trainings:
+        return []
+    model = trainings[0].config.model
+    folder = folder_of(setup, model)
+    jobs = [
+        Job(f"{folder.name}/{training.name}", run_job, (training, folder), partial(is_done, training, folder))
+        for training in merged(trainings)
+    ]
+    if _is_made_here(setup, model) and not _is_model(model) and not all(job.is_done() for job in jobs):
+        _check_makeable(setup, model)
+        return [Job(f"the model {Path(model).name}", make_model, (setup, model), partial(_is_model, model))]
+    return jobs
 
 
-def _train_alone(jobs: Sequence[Job], folder: Path, device: Sequence[str], setup: Setup) -> None:
-    """The first seed of `MAIN`, one after another; the account is written before, for it holds when resumed too."""
-    first = jobs[0].config.settings.seed
-    timed = [replace(job, measured=()) for job in jobs if job.objective in MAIN and job.config.settings.seed == first]
-    waiting = [job for job in timed if not is_done(job, folder)]
-    kept = alone(folder)
-    if kept is None:  # what is done was done by one process
-        kept = [job.name for job in timed if job not in waiting]
-    write_json(folder / ALONE, list(dict.fromkeys([*kept, *(job.name for job in waiting)])))
-    run_jobs(waiting, folder, devices=device, progress=setup.progress)
+def runs_of(setup: Setup, trainings: Sequence[Training]) -> list[Run]:
+    """Those of these runs that are finished, whatever was measured of them."""
+    folder = folder_of(setup, trainings[0].config.model)
+    runs = (find_finished(one.config, folder / one.name, elsewhere=True) for one in merged(trainings))
+    return [run for run in runs if run is not None]
 
 
 def folder_of(setup: Setup, model: str) -> Path:
@@ -131,23 +130,14 @@ def folder_of(setup: Setup, model: str) -> Path:
     return setup.runs / Path(model).name
 
 
-def alone(folder: Path) -> list[str] | None:
-    """The runs of `folder` that were trained while nothing else was; None where nobody kept account."""
-    return list(json.loads((folder / ALONE).read_text())) if (folder / ALONE).is_file() else None
+def devices_of(setup: Setup) -> Sequence[str] | None:
+    """Those of the setup; None is what `run_jobs` takes by default.
 
-
-def devices_of(setup: Setup) -> Sequence[str]:
-    """Those of the setup; by default every GPU where there are several, and none without a GPU.
-
-    At scale gpu one GPU has several processes, as many as its memory serves, for each leaves it idle.
+    At scale gpu one GPU has several processes, as many as its memory serves, because each leaves it idle.
     """
-    if setup.devices is not None:
-        return setup.devices
-    found = visible_gpus()
-    if setup.scale == "gpu" and len(found) == 1:
-        shares = gpu_shares(_SHARE, _MOST_SHARES)
-        return found * shares if shares > 1 else []
-    return gpus()
+    if setup.devices is None and setup.scale == "gpu" and torch.cuda.device_count() == 1:
+        return [os.environ.get("CUDA_VISIBLE_DEVICES", "0")] * gpu_shares(_SHARE, _MOST_SHARES)
+    return setup.devices
 
 
 def _smoke(setup: Setup) -> Scale:
@@ -188,25 +178,36 @@ def _paper(setup: Setup) -> Scale:
     return Scale(recipe.config, seeds=recipe.seeds, schedules=(f"sg=linear:1.0:0.2:{steps}",))
 
 
-def _make_model(setup: Setup, model: str) -> None:
-    """What is made here and not there yet: a GGUF file unpacked, or the model of GPT-2 small's shape, pre-trained."""
-    folder = setup.out / BASE_SMALL
-    if (Path(model) / "config.json").exists():
+def make_model(setup: Setup, model: str, progress: Progress | None = None) -> None:
+    """A GGUF file unpacked, or the model of GPT-2 small's shape, pre-trained."""
+    setup.out.mkdir(parents=True, exist_ok=True)
+    if model != str(setup.out / BASE_SMALL):
+        unpack(str(setup.model), Path(model))
         return
-    if model != str(folder):
-        if setup.model not in (None, model):  # a GGUF file
-            with only_here(setup.out):
-                unpack(str(setup.model), Path(model))
-        return
-    work = Path(setup.data.get("base-small", setup.out / "pretraining"))
-    named = {name: Path(setup.data[name]) if name in setup.data else None for name in base_model.CORPORA}
-    there = all(any((work / f"{name}{end}").exists() for end in (".npy", ".npy.xz", ".txt.xz")) for name in named)
-    if not there and None in named.values():
-        raise ValueError(
-            f"{folder} is not there: make it (python -m paper.base_model --recipe small --out {folder} "
+    work, corpora = _pretraining(setup)
+    base_model.make(base_model.RECIPES["small"], work, Path(model), corpora["wikipedia"], corpora["books"])
+
+
+def _is_model(model: str) -> bool:
+    return (Path(model) / "config.json").exists()
+
+
+def _is_made_here(setup: Setup, model: str) -> bool:
+    return model == str(setup.out / BASE_SMALL) or setup.model not in (None, model)  # the other is a GGUF file
+
+
+def _check_makeable(setup: Setup, model: str) -> None:
+    """Refuse before any work what cannot be made."""
+    work, corpora = _pretraining(setup)
+    there = all(any((work / f"{name}{end}").exists() for end in (".npy", ".npy.xz", ".txt.xz")) for name in corpora)
+    if model == str(setup.out / BASE_SMALL) and not there and None in corpora.values():
+        raise NotGiven(
+            f"{model} is not there: make it (python -m paper.base_model --recipe small --out {model} "
             "--wikipedia FILE --books FILE), or name a model (--model)"
         )
-    setup.out.mkdir(parents=True, exist_ok=True)
-    with only_here(setup.out):
-        base_model.make(base_model.RECIPES["small"], work, folder, named["wikipedia"], named["books"])
-    free_memory()  # for the processes that follow
+
+
+def _pretraining(setup: Setup) -> tuple[Path, dict[str, Path | None]]:
+    """The folder that pre-training works in, and the corpora that the user names."""
+    corpora = {name: Path(setup.data[name]) if name in setup.data else None for name in base_model.CORPORA}
+    return Path(setup.data.get("base-small", setup.out / "pretraining")), corpora

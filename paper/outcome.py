@@ -1,17 +1,15 @@
-"""What all reproductions have in common: what they are told, and what they give."""
+"""What all experiments have in common: what they are told, and what they give."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from paper.pages import Shown
-from scalegrad.lab.jobs import Job
-from scalegrad.results.comparison import Plot
-
-__all__ = ["SCALES", "Experiment", "NotGiven", "Outcome", "Setup", "Shown"]
+from scalegrad.lab.jobs import Job as Training
+from scalegrad.results.comparison import Comparison, Plot
+from scalegrad.runs import Job, Row
 
 SCALES = ("smoke", "gpu", "paper")
 """Seconds on two cores; one GPU for under half an hour; the paper's own models, data and hyper-parameters."""
@@ -30,8 +28,7 @@ class Setup:
     model: str | None = None  # in place of the scale's own
     seeds: int | None = None  # in place of the scale's own
     data: Mapping[str, str] = field(default_factory=dict)  # corpora that cannot be shipped: {"ptb": PATH, "imdb": PATH}
-    devices: Sequence[str] | None = None  # as for `scalegrad.lab.sweep.run_sweep`
-    progress: Callable[[str, int, int], None] | None = None
+    devices: Sequence[str] | None = None  # as for `scalegrad.runs.run_jobs`
     gamma: float = 0.2  # of the illustrations; the paper's main models
     alpha: float = 1.0
     sentence: str | None = None  # of the novel set's illustration, in place of the paper's
@@ -49,26 +46,40 @@ class Setup:
         return self.out / "runs"
 
 
+class Shown(NamedTuple):
+    """A table: this machine's rows, people's and the paper's. `texts`: it is about texts, so all of them are shown."""
+
+    title: str
+    comparison: Comparison
+    texts: bool = False
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What a reproduction gave: tables and plots, notes on them, and how they were made."""
+    """What an experiment gave: tables and plots, the rows they are made of, notes on them, and how they were made."""
 
     tables: Sequence[Shown] = ()
     plots: Sequence[Plot] = ()
-    said: Sequence[str] = ()  # what this is, what is missing and what does not compare, a sentence each
+    notes: Sequence[str] = ()  # what this is, what is missing and what does not compare, a sentence each
     made: Mapping[str, Any] = field(default_factory=dict)  # model, data, seeds, hardware, versions, seconds
+    rows: Sequence[Row] = ()
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A part of the paper that can be done again: its name on the command line and what of the paper it shows."""
+    """A part of the paper that can be done again: its name on the command line and what of the paper it shows.
+
+    `trainings` and `jobs` say what is to be run before `show` can show it. They look at the user's data, and raise
+    `NotGiven` where it is missing. What they ask for may depend on jobs that are done: they are asked again then.
+    """
 
     name: str
     title: str
     shows: tuple[str, ...]  # "table 1", "figure 2"
-    run: Callable[[Setup], Outcome]
+    show: Callable[[Setup], Outcome]
+    trainings: Callable[[Setup], Sequence[Training]] | None = None  # open-ended runs, which experiments share
+    jobs: Callable[[Setup], Sequence[Job]] | None = None
     scaled: bool = True  # whether what comes out depends on the scale; not so for what needs no trained model
-    jobs: Callable[[Setup], Sequence[Job]] | None = None  # runs that others may need too: `catalogue.train` does all
 
 
 class NotGiven(ValueError):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from paper.examples import SAMPLES
 from paper.open_ended_scale import BASE_SMALL, MAIN, UNPACKED
-from scalegrad.runs import replacing
+from scalegrad.runs import replacing, run_name
 
 # Weights; a study, which has secrets; and news, which may not be passed on.
 _LEFT_OUT = (
@@ -39,7 +39,7 @@ def pack(folder: str | Path, target: str | Path) -> list[Path]:
 def _is_kept(path: Path) -> bool:
     """No weights, no checkpoints, of the texts only what people read; nothing half-written.
 
-    >>> [_is_kept(Path(name)) for name in ("wikitext/results.json", "runs/base/mle-seed-0/model/config.json")]
+    >>> [_is_kept(Path(name)) for name in ("wikitext/results.jsonl", "runs/base/mle-seed-0/model/config.json")]
     [True, False]
     >>> name = "runs/base/{}/samples/wikitext-103-test.greedy.jsonl"
     >>> [_is_kept(Path(name.format(run))) for run in ("sg-0.2-seed-0", "sg-0.2-seed-1", "sg-0.5-seed-0")]
@@ -56,7 +56,7 @@ def _is_kept(path: Path) -> bool:
     if path.name == Path(SAMPLES).name:
         return True
     run = path.parts[path.parts.index("samples") - 1]
-    of_main = run in [f"{objective.replace('=', '-')}-seed-0" for objective in MAIN]
+    of_main = run in [run_name(objective, 0) for objective in MAIN]
     return of_main and path.name.startswith(_TEXTS) and path.name.endswith((".greedy.jsonl", ".human.jsonl"))
 
 

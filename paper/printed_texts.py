@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scalegrad.objectives import Objective
+
 
 @dataclass(frozen=True)
 class Printed:
@@ -20,7 +22,7 @@ class Printed:
     corpus: str  # wikitext-103, ptb or imdb
     first: str
     last: str
-    texts: Mapping[str, str]  # label of the objective → continuation
+    texts: Mapping[Objective, str]  # objective → continuation
 
     def prefix_in(self, text: str) -> tuple[str, str] | None:
         """The beginning as it stands in `text`, and what follows it there; None where it is not in it.
@@ -33,7 +35,7 @@ class Printed:
         return None if found is None else (found.group(), text[found.end() :])
 
 
-MLE, UL, SG = "MLE", "UL α=1.0", "SG γ=0.2"
+MLE, UL, SG = Objective("mle"), Objective("ul", 1.0), Objective("sg", 0.2)
 
 PRINTED = (
     Printed(

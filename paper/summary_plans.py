@@ -21,21 +21,19 @@ from paper.small_bert import save_small_bert
 from paper.summarization import Plan
 from scalegrad.data.embedded import scitldr
 from scalegrad.data.pairs import read_pairs, split_files
-from scalegrad.models.memory import gpu_shares
+from scalegrad.objectives import parse
 from scalegrad.runs.atomic import write_lines
 from scalegrad.tasks.summarization.config import Evaluation, Task
 from scalegrad.tasks.summarization.models import is_bert
 from scalegrad.tasks.summarization.noam import Noam
 from scalegrad.tasks.summarization.recipes import Recipe, abstracts, finetune, paper, small
-from scalegrad.tasks.summarization.selection import ALPHAS, GAMMAS
 
 OBJECTIVES = ("mle", "ul=0.5", "sg=0.8")  # the paper's choice on its validation sets
-GRID = ("mle", *(f"ul={alpha}" for alpha in ALPHAS), *(f"sg={gamma}" for gamma in GAMMAS))
+GRID = ("mle", "ul=0.5", "ul=1.0", "ul=1.5", "sg=0.2", "sg=0.5", "sg=0.8")
 NEWS_OBJECTIVES = ("mle", "ul=0.5", "sg=0.8", "sg=0.5", "sg=0.2")
 NEWS_VALIDATION = 100  # pairs kept out of training
 ENCODER, PAPER_ENCODER = "minilm", "google-bert/bert-base-uncased"
-_SHARE = 18 * 2**30  # bytes of a GPU's memory for each run that shares it
-PAPER_CORPORA = {"cnn_dailymail": "summarization cnn/dm", "nyt50": "summarization nyt50"}
+PAPER_CORPORA = {"cnn_dailymail": "cnn/dm", "nyt50": "nyt50"}  # as the user's data and as the paper's rows name them
 
 
 def plans(setup: Setup, folder: Path) -> list[Plan]:
@@ -80,15 +78,14 @@ def news_recipe(seed: int = 0) -> Recipe:
 def paper_plan(setup: Setup, corpus: str, data: str) -> Plan:
     """BertSum on one of the paper's corpora with the paper's α, γ and β, which it chose on the validation set."""
     settings = SETTINGS[PAPER_CORPORA[corpus]]
-    betas = {"mle": "MLE", "ul=0.5": "UL", "sg=0.8": "SG"}
     tasks = _tasks(encoder(setup) or PAPER_ENCODER, data, paper, setup.seeds or 1)
     return Plan(
-        corpus,
+        PAPER_CORPORA[corpus],
         tasks,
         OBJECTIVES,
         _evaluation(tasks[0].recipe),
         choose=0,
-        betas={objective: float(settings[row]["beta"]) for objective, row in betas.items()},  # type: ignore[arg-type]
+        betas={text: float(settings[parse(text).name]["beta"]) for text in OBJECTIVES},  # type: ignore[arg-type]
     )
 
 
@@ -97,20 +94,20 @@ def _smoke(setup: Setup, folder: Path) -> list[Plan]:
     model = encoder(setup) or save_small_bert(folder / "small-bert", texts)
     tasks = _tasks(model, "scitldr", glimpse, setup.seeds or 1, limit=16)
     how = _evaluation(tasks[0].recipe, betas=(0.0, 1.0), batch=4)
-    return [Plan("abstracts", tasks, OBJECTIVES, how, choose=2, limit=4)]
+    return [Plan("scitldr", tasks, OBJECTIVES, how, choose=2, limit=4)]
 
 
 def _gpu(setup: Setup, folder: Path) -> list[Plan]:
     tasks = _tasks(encoder(setup) or ENCODER, "scitldr", abstracts, setup.seeds or 3)
     how = _evaluation(tasks[0].recipe, batch=128)
-    found = [Plan("abstracts", tasks, GRID, how, choose=60, processes=_processes(GRID))]
-    model, held = news_model(setup), (folder / "news.json").exists()  # results need no model any more
+    found = [Plan("scitldr", tasks, GRID, how, choose=60)]
+    model, held = news_model(setup), (folder / "news").is_dir()  # results need no model any more
     if held or ("news" in setup.data and model is not None):
         own = folder / "news-data"
         data = split_news(Path(setup.data["news"]), own) if "news" in setup.data else str(own)
         tasks = _tasks(unpacked(model or "", folder / "news-model"), data, news_recipe, 1)
         how = _evaluation(tasks[0].recipe, batch=64, dtype="bfloat16" if torch.cuda.is_available() else "auto")
-        found.append(Plan("news", tasks, NEWS_OBJECTIVES, how, choose=50, processes=_processes(NEWS_OBJECTIVES)))
+        found.append(Plan("news", tasks, NEWS_OBJECTIVES, how, choose=50))
     return found
 
 
@@ -121,18 +118,12 @@ def _paper(setup: Setup, folder: Path) -> list[Plan]:
     return found
 
 
-def _processes(objectives: Sequence[str]) -> int:
-    """Runs at a time: one of these models alone leaves a GPU idle most of the time, and fills a CPU."""
-    return gpu_shares(_SHARE, len(objectives)) if torch.cuda.is_available() else 1
-
-
 def _tasks(model: str, data: str, recipe: Any, seeds: int, limit: int | None = None) -> tuple[Task, ...]:
     return tuple(Task(model, data=data, recipe=_quiet(recipe(seed)), limit=limit) for seed in range(seeds))
 
 
 def _evaluation(recipe: Recipe, **others: Any) -> Evaluation:
-    """As the recipe decodes; MoverScore comes later, for all at once."""
-    return Evaluation.of(recipe.record(), mover=False, **others)
+    return Evaluation.of(recipe.record(), **others)
 
 
 def _quiet(recipe: Recipe) -> Recipe:

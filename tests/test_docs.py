@@ -2,11 +2,13 @@
 
 import ast
 import doctest
+import html
 import importlib
 import importlib.util
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -294,12 +296,87 @@ def test_what_is_missing_is_found(known):
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_of_the_demonstration_is_what_its_figures_give():
+RESULTS = DOCS / "results"
+WORDS = ("rep_1", "rep_2", "rep_3")  # what of the paper's rows compares where the tokenizer is another
+
+
+def stored(name, corpus, split, table=None, metrics=None):
+    """A comparison of stored rows with the paper's of a table."""
+    from paper.printed import printed
+    from paper.rows import beside, by_length
+    from scalegrad.results.comparison import compare
+    from scalegrad.results.frame import frame
+    from scalegrad.runs import read_rows
+
+    every = read_rows(RESULTS / f"{name}.jsonl")
+    rows = [row for row in every if (row.corpus, row.split) == (corpus, split)]
+    models = {row.model for row in rows}
+    rows += [row for row in every if row.corpus is None and row.model in models]  # of the training
+    paper = [row for row in (printed(table) if table else []) if metrics is None or row.metric in metrics]
+    paper = [replace(row, model="NYT50") if (table, row.corpus) == (5, "nyt50") else row for row in paper]
+    shown = compare(frame([*by_length(rows), *beside(paper, corpus, split)]), corpus, split, training=True)
+    systems = [replace(s, suffix=f"{s.suffix} (NYT50)") if s.model == "NYT50" else s for s in shown.systems]
+    return replace(shown, systems=systems)
+
+
+def test_the_page_of_the_demonstration_is_what_its_rows_give():
     """From the headline on; what stands above it says where the figures come from."""
-    from scalegrad.results.comparison import Comparison, System
     from scalegrad.results.comparison.terminal import markdown
 
-    stored = json.loads((DOCS / "results" / "demo.json").read_text())
-    rows = [System(**row) for row in stored["rows"]]
-    page = (DOCS / "results" / "demo.md").read_text()
-    assert page[page.index("**Of 100") :] == markdown(Comparison(rows, stored["corpus"], stored["notes"]))
+    shown = stored("demo", "wikitext-103", "test", 1, WORDS)
+    paper = {"deviations": {}}  # the page has none of the paper's
+    systems = [replace(system, **paper) if system.kind == "paper" else system for system in shown.systems]
+    notes = json.loads((RESULTS / "environments.json").read_text())["demo"]["notes"]
+    page = (RESULTS / "demo.md").read_text()
+    assert page[page.index("**Of 100") :] == markdown(replace(shown, systems=systems, notes=notes))
+
+
+TEST, VALID, SCENES = ("wikitext-103", "test"), ("wikitext-103", "valid"), ("scenes", "test")
+
+
+@pytest.mark.parametrize(
+    ("page", "number", "name", "where", "table"),
+    [
+        ("imdb", 0, "imdb", ("imdb", None), 12),
+        ("lengths", 0, "lengths", TEST, None),
+        ("decoding", 0, "decoding", TEST, 17),
+        ("sensitivity", 0, "sensitivity", VALID, 11),
+        ("wikitext", 0, "wikitext-smollm2", TEST, 1),
+        ("wikitext", 1, "wikitext-smollm2", TEST, None),
+        ("wikitext", 2, "wikitext", TEST, 1),
+        ("wikitext", 3, "wikitext", TEST, None),
+        ("wikitext", 4, "wikitext", VALID, 11),
+        ("wikitext", 5, "wikitext", TEST, None),
+        ("trade-off", 2, "wikitext", TEST, None),
+        ("trade-off", 3, "trade-off", TEST, None),
+        ("captioning", 0, "captioning", SCENES, 4),
+        ("captioning", 1, "captioning", SCENES, 9),
+        ("captioning", 2, "captioning", SCENES, 18),
+        ("summarization", 0, "summarization", ("scitldr", "test"), 5),
+        ("summarization", 1, "summarization", ("news", "test"), 5),
+        ("summarization", 2, "summarization", ("scitldr", "test"), 8),
+        ("summarization", 3, "summarization", ("news", "test"), 8),
+    ],
+)
+def test_the_tables_of_a_page_are_what_its_rows_give(page, number, name, where, table):
+    """Every row of a table is a stored or printed system, and every cell its figure as tables write it."""
+    from scalegrad.results.comparison.columns import COLUMNS, written, written_spread
+
+    metrics = {column.title: metric for metric, column in COLUMNS.items()}
+    systems = {system.label: system for system in stored(name, *where, table).systems}
+    tables = re.findall(r"(?:^\|.*\n)+", (RESULTS / f"{page}.md").read_text(), re.MULTILINE)
+    plain = html.unescape(tables[number].replace("**", "").replace("\\", ""))
+    head, _, *lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in plain.splitlines()]
+    for label, *cells in lines:
+        for title, cell in zip(head[1:], cells, strict=True):
+            metric, system = metrics[title], systems[label]
+            if cell == "–":
+                continue
+            if metric not in system.figures:  # the model's predictions, whatever its decoding
+                system = next(s for s in systems.values() if s.kind == "trained" and _trained(s) == _trained(system))
+            spread = "" if system.kind == "human" else written_spread(system, metric)  # pages leave that one out
+            assert cell == f"{written(metric, system.figures[metric])} {spread}".strip(), label
+
+
+def _trained(system):
+    return system.objective, system.strength

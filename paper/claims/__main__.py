@@ -11,7 +11,7 @@ from pathlib import Path
 from paper.claims.catalogue import CLAIMS, SETTINGS
 from paper.claims.figures import Check
 from paper.claims.stored import Results, illustrations, read_results
-from paper.claims.verdicts import IN_PART, WORDS, Claim, Finding, Verdict, judge
+from paper.claims.verdicts import IN_PART, WORDS, Claim, Finding, Verdict, corpus_of, judge
 from scalegrad.runs.atomic import write_text
 
 PACKAGE = str(__package__)
@@ -80,7 +80,7 @@ def _linked(one: Results) -> str:
 
 def _source(claim: Claim, run: Finding) -> str:
     """The file, and the corpus where it is not the one of the paper's table."""
-    return _linked(run.results) + (f", {run.corpus}" if run.corpus not in ("", claim.table) else "")
+    return _linked(run.results) + (f", {run.corpus}" if run.corpus not in ("", corpus_of(claim)) else "")
 
 
 def _brief(run: Finding) -> str:

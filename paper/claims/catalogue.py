@@ -13,12 +13,19 @@ from functools import partial
 from itertools import pairwise
 
 from paper.claims.figures import Check, Figure, Stated, extreme
-from paper.claims.table import Table
+from paper.claims.table import Key, Table
 from paper.claims.verdicts import Claim
 
-MLE, UL5, UL, UL15, SG, SG5, SG8 = "MLE", "UL α=0.5", "UL α=1.0", "UL α=1.5", "SG γ=0.2", "SG γ=0.5", "SG γ=0.8"
-MLE_BLOCK, SG5_BLOCK, HUMAN = "MLE 3-block", "SG γ=0.5 3-block", "Human"
-BEAM3, BEAM6, BEAM10 = "SG γ=0.2 beam=3", "SG γ=0.2 beam=6", "SG γ=0.2 beam=10"
+MLE, UL5, UL, UL15 = Key("mle"), Key("ul", 0.5), Key("ul", 1.0), Key("ul", 1.5)
+SG, SG5, SG8 = Key("sg", 0.2), Key("sg", 0.5), Key("sg", 0.8)
+UL_CHOSEN, SG_CHOSEN, HUMAN, NOVEL_SET = (
+    Key("ul", chosen=True),
+    Key("sg", chosen=True),
+    Key("human"),
+    Key(name="novel set"),
+)
+MLE_BLOCK, UL5_BLOCK, SG5_BLOCK = (replace(key, penalty="soft_block=3") for key in (MLE, UL5, SG5))
+OVER_MLE, OVER_UL = Key(name="SG vs MLE"), Key(name="SG vs UL")
 SAMPLED = ("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100")
 REP_L, REP = "rep_window_16 rep_window_32 rep_window_128", "rep_1 rep_2 rep_3"
 ROUGE, QUALITY = "rouge_1 rouge_2 rouge_l", "rouge_1 rouge_2 rouge_l moverscore_1"
@@ -48,32 +55,37 @@ SETTINGS = {  # are model and data of these results the paper's: yes, no or in p
     "decoding": (SMALL, PREFIXES),
     "lengths": (SMALL, PREFIXES),
     "imdb": (SMALL, f"{TUNED}; 500 IMDB reviews"),
-    **dict.fromkeys(("captioning", "captioning-degeneration", "captioning-decoding"), SCENES),
-    **dict.fromkeys(("summarization", "summarization-decoding"), NEWS),
+    "captioning": SCENES,
+    "summarization": NEWS,
 }  # fmt: skip
 
 
-def rising(t: Table, columns: str, *rows: str) -> list[Check]:
+def decoded(row: Key, how: str) -> Key:
+    """The same model under another decoding."""
+    return replace(row, decoding=how)
+
+
+def rising(t: Table, columns: str, *rows: Key) -> list[Check]:
     """In each column every row is below the next."""
     return [t(low, c) < t(high, c) for low, high in pairwise(rows) for c in columns.split()]
 
 
-def less(column: str, row: str, other: str, stated: str, t: Table) -> list[Check | Stated]:
+def less(column: str, row: Key, other: Key, stated: str, t: Table) -> list[Check | Stated]:
     """A row is below another, by what the paper states."""
     return [t(row, column) < t(other, column), Stated(stated, t(other, column) - t(row, column))]
 
 
-def more(column: str, row: str, other: str, stated: str, t: Table) -> list[Check | Stated]:
+def more(column: str, row: Key, other: Key, stated: str, t: Table) -> list[Check | Stated]:
     """A row is above another, by what the paper states."""
     return [t(row, column) > t(other, column), Stated(stated, t(row, column) - t(other, column))]
 
 
-def from_human(t: Table, row: str, column: str) -> Figure:
+def from_human(t: Table, row: Key, column: str) -> Figure:
     """How far a row is from human text."""
     return abs(t(row, column) - t(HUMAN, column))
 
 
-def agreement(pair: str, stated: str, t: Table) -> list[Check | Stated]:
+def agreement(pair: Key, stated: str, t: Table) -> list[Check | Stated]:
     """Raters agree on a pair."""
     chance = 2 * t(pair, "win_rate") * (1 - t(pair, "win_rate"))
     return [t(pair, "ac1") > 0.6, Stated(stated, (t(pair, "agreement") - chance) / (1 - chance))]
@@ -87,13 +99,13 @@ def most_human(t: Table) -> Iterator[Check]:
         yield from_human(t, SG5_BLOCK, c) < extreme(min, *(from_human(t, row, c) for row in others))
 
 
-def dearer_at_equal_repetition(row: str, stated: str, t: Table) -> list[Check | Stated]:
+def dearer_at_equal_repetition(row: Key, stated: str, t: Table) -> list[Check | Stated]:
     """Unlikelihood costs more perplexity than ScaleGrad where that repeats as much."""
     there = t.along("sg", "ppl", "rep_l", t(row, "rep_l"))
     return [t(row, "ppl") > there, Stated(stated, t(row, "ppl") - there)]
 
 
-def ahead_at_equal_perplexity(row: str, t: Table) -> list[Check]:
+def ahead_at_equal_perplexity(row: Key, t: Table) -> list[Check]:
     """ScaleGrad repeats less and predicts more tokens than unlikelihood where that has its perplexity."""
     rep_l, uniq = (t.along("ul", column, "ppl", t(row, "ppl")) for column in ("rep_l", "uniq"))
     return [t(row, "rep_l") < rep_l, t(row, "uniq") > uniq]
@@ -105,23 +117,23 @@ def one_perplexity(t: Table) -> Check:
 
 
 gradients = partial(Claim, experiment="gradients")
-wikitext = partial(Claim, experiment="wikitext", also=("demo",), table="wikitext-103 test")
-wikitext_valid = partial(Claim, experiment="wikitext", table="wikitext-103 valid")
-people = partial(Claim, experiment="human-study", table="human evaluation", not_tested=NO_RATERS)
-ptb = partial(Claim, experiment="ptb", table="ptb test", not_tested=NO_PTB)
-imdb = partial(Claim, experiment="imdb", table="imdb")
-captions = partial(Claim, experiment="captioning", table="captioning")
-cnn_dm = partial(Claim, experiment="summarization", table="summarization cnn/dm")
-nyt50 = partial(Claim, experiment="summarization", table="summarization nyt50")
-decoding = partial(Claim, experiment="decoding", table="decoding")
-degeneration = partial(Claim, experiment="captioning-degeneration", table="captioning degeneration")
-sensitivity = partial(Claim, experiment="sensitivity", also=("wikitext",), table="wikitext-103 valid")
+wikitext = partial(Claim, experiment="wikitext", also=("demo",), table=1)
+wikitext_valid = partial(Claim, experiment="wikitext", table=11)
+people = partial(Claim, experiment="human-study", table=3, not_tested=NO_RATERS)
+ptb = partial(Claim, experiment="ptb", table=2, not_tested=NO_PTB)
+imdb = partial(Claim, experiment="imdb", table=12)
+captions = partial(Claim, experiment="captioning", table=4)
+cnn_dm = partial(Claim, experiment="summarization", table=5, corpus="cnn/dm")
+nyt50 = partial(Claim, experiment="summarization", table=5, corpus="nyt50")
+decoding = partial(Claim, experiment="decoding", table=17)
+degeneration = partial(Claim, experiment="captioning-degeneration", table=9)
+sensitivity = partial(Claim, experiment="sensitivity", also=("wikitext",), table=11)
 
 CLAIMS: list[Claim] = [
     # ---- section 3: the method
     Claim("novel-set-shrinks", "section 3, appendix B (figure 4)", "The set of novel tokens begins as the whole vocabulary and only shrinks as a sequence goes on.",
-        lambda t: [t("novel set", "missing_at_first") < 0.5, t("novel set", "most_growth") < 0.5,
-                   t("novel set", "shrunk") > 0], experiment="novel-set"),
+        lambda t: [t(NOVEL_SET, "missing_at_first") < 0.5, t(NOVEL_SET, "most_growth") < 0.5,
+                   t(NOVEL_SET, "shrunk") > 0], experiment="novel-set"),
     gradients("scaling-factors", "section 3.2, equation 4", "ScaleGrad multiplies the probability of a novel token by a factor between 0 and 1 and that of a seen one by a factor above 1.",
         lambda t: [t(SG, "least factor NT-N") > 0, t(SG, "most factor NT-N") < 1, t(SG, "least factor NT-NN") > 1]),
     gradients("scaled-gradients", "section 3.2, equation 6 (figure 1)", "ScaleGrad's gradient norm is above MLE's for novel targets and for other tokens already seen, below it for seen targets and other novel tokens.",
@@ -170,13 +182,13 @@ CLAIMS: list[Claim] = [
         note="The paper may have printed variances: the square of what is seen here would fit its figures."),
     # ---- section 4.1: human evaluation
     people("preferred-to-likelihood", "section 4.1 (table 3)", "Raters prefer ScaleGrad's continuation to MLE's in 84% of the cases.",
-        lambda t: [t("SG vs MLE", "win_rate") > 0.5, Stated("84.0%", t("SG vs MLE", "win_rate"))]),
+        lambda t: [t(OVER_MLE, "win_rate") > 0.5, Stated("84.0%", t(OVER_MLE, "win_rate"))]),
     people("preferred-to-unlikelihood", "section 4.1 (table 3)", "Raters prefer ScaleGrad's continuation to unlikelihood's in 70.5% of the cases.",
-        lambda t: [t("SG vs UL", "win_rate") > 0.5, Stated("70.5%", t("SG vs UL", "win_rate"))]),
+        lambda t: [t(OVER_UL, "win_rate") > 0.5, Stated("70.5%", t(OVER_UL, "win_rate"))]),
     people("agreement-against-likelihood", "section 4.1, appendix D (table 3)", "The two raters agree substantially on ScaleGrad against MLE: Gwet's AC1 is .78.",
-        partial(agreement, "SG vs MLE", "0.78"), note=AC1),
+        partial(agreement, OVER_MLE, "0.78"), note=AC1),
     people("agreement-against-unlikelihood", "section 4.1, appendix D (table 3)", "The two raters agree substantially on ScaleGrad against unlikelihood: Gwet's AC1 is .64.",
-        partial(agreement, "SG vs UL", "0.64"), note=AC1),
+        partial(agreement, OVER_UL, "0.64"), note=AC1),
     # ---- section 4.1: other corpora
     ptb("ptb-below-likelihood", "section 4.1 (table 2)", "On Penn Treebank, not trained on it, ScaleGrad repeats less than MLE and varies more in every column.",
         lambda t: rising(t, f"{REP_L} {REP}", SG, MLE) + rising(t, "uniq uniq_w", MLE, SG)),
@@ -192,46 +204,46 @@ CLAIMS: list[Claim] = [
     captions("captions-with-blocking", "section 4.2.1 (table 4)", "With trigram blocking ScaleGrad still adds 1.85 points of CIDEr to MLE.",
         partial(more, "cider", SG5_BLOCK, MLE_BLOCK, "1.85")),
     captions("captions-unlikelihood-with-blocking", "section 4.2.1 (table 4)", "With trigram blocking unlikelihood is slightly worse than MLE in CIDEr.",
-        lambda t: rising(t, "cider", "UL α=0.5 3-block", MLE_BLOCK)),
+        lambda t: rising(t, "cider", UL5_BLOCK, MLE_BLOCK)),
     captions("captions-blocking-helps", "section 5.2 (tables 4 and 9)", "Trigram blocking raises CIDEr, of MLE above all.",
         lambda t: [*rising(t, "cider", MLE, MLE_BLOCK), *rising(t, "cider", SG5, SG5_BLOCK),
                    t(MLE_BLOCK, "cider") - t(MLE, "cider") > t(SG5_BLOCK, "cider") - t(SG5, "cider")]),
     cnn_dm("summaries-beat-both", "section 4.2.2 (table 5)", "On CNN/DM ScaleGrad's summaries score higher than those of MLE and of unlikelihood in ROUGE-1, -2 and -L.",
-        lambda t: rising(t, ROUGE, MLE, "SG chosen") + rising(t, ROUGE, "UL chosen", "SG chosen")),
+        lambda t: rising(t, ROUGE, MLE, SG_CHOSEN) + rising(t, ROUGE, UL_CHOSEN, SG_CHOSEN)),
     cnn_dm("summaries-unlikelihood-beats-likelihood", "section 4.2.2 (table 5)", "On CNN/DM unlikelihood, too, improves on MLE.",
-        lambda t: rising(t, QUALITY, MLE, "UL chosen")),
+        lambda t: rising(t, QUALITY, MLE, UL_CHOSEN)),
     cnn_dm("summaries-moverscore-alike", "section 4.2.2 (table 5)", "On CNN/DM ScaleGrad and unlikelihood are alike in MoverScore (.02 apart), both above MLE.",
-        lambda t: [*rising(t, "moverscore_1", MLE, "SG chosen"), *rising(t, "moverscore_1", MLE, "UL chosen"),
-                   abs(t("SG chosen", "moverscore_1") - t("UL chosen", "moverscore_1"))
-                   < t("SG chosen", "moverscore_1") - t(MLE, "moverscore_1")]),
+        lambda t: [*rising(t, "moverscore_1", MLE, SG_CHOSEN), *rising(t, "moverscore_1", MLE, UL_CHOSEN),
+                   abs(t(SG_CHOSEN, "moverscore_1") - t(UL_CHOSEN, "moverscore_1"))
+                   < t(SG_CHOSEN, "moverscore_1") - t(MLE, "moverscore_1")]),
     nyt50("summaries-beat-likelihood-nyt", "section 4.2.2 (table 5)", "On NYT50 ScaleGrad improves on MLE in all four measures.",
-        lambda t: rising(t, QUALITY, MLE, "SG chosen")),
+        lambda t: rising(t, QUALITY, MLE, SG_CHOSEN)),
     nyt50("summaries-unlikelihood-below-likelihood-nyt", "section 4.2.2 (table 5)", "On NYT50 unlikelihood is below MLE.",
-        lambda t: rising(t, QUALITY, "UL chosen", MLE)),
+        lambda t: rising(t, QUALITY, UL_CHOSEN, MLE)),
     # ---- section 5.1: decoding and length
     decoding("beam-search-does-not-help", "section 5.1 (tables 7 and 17)", "Beam search does not reduce the repetition of a ScaleGrad model: with beams of 6 and 10 it is above that of greedy search.",
-        lambda t: rising(t, REP, SG, BEAM6) + rising(t, REP, SG, BEAM10)),
+        lambda t: rising(t, REP, SG, decoded(SG, "beam=6")) + rising(t, REP, SG, decoded(SG, "beam=10"))),
     decoding("beam-search-does-not-help-the-others", "section 5.1, appendix H (table 17)", "Nor does a beam of 6 reduce the repetition of the other two objectives.",
-        lambda t: rising(t, REP, UL, "UL α=1.0 beam=6") + rising(t, REP, MLE, "MLE beam=6")),
+        lambda t: rising(t, REP, UL, decoded(UL, "beam=6")) + rising(t, REP, MLE, decoded(MLE, "beam=6"))),
     decoding("small-beam-does-not-help", "section 5.1, appendix H (table 17)", "Nor does a beam of 3 reduce the repetition of a ScaleGrad model.",
-        lambda t: rising(t, REP, SG, BEAM3)),
+        lambda t: rising(t, REP, SG, decoded(SG, "beam=3"))),
     decoding("larger-beams-repeat-more", "section 5.1, appendix H (table 17)", "The larger the beam, the more a ScaleGrad model repeats itself and the fewer distinct words it uses.",
-        lambda t: rising(t, REP, BEAM3, BEAM6, BEAM10) + rising(t, "uniq_w", BEAM10, BEAM6, BEAM3)),
+        lambda t: rising(t, REP, decoded(SG, "beam=3"), decoded(SG, "beam=6"), decoded(SG, "beam=10")) + rising(t, "uniq_w", decoded(SG, "beam=10"), decoded(SG, "beam=6"), decoded(SG, "beam=3"))),
     decoding("sampling-reduces-repetition", "section 5.1 (tables 7 and 17)", "Sampling reduces the repetition of a ScaleGrad model further.",
-        lambda t: [check for how in SAMPLED for check in rising(t, REP, f"{SG} {how}", SG)]),
+        lambda t: [check for how in SAMPLED for check in rising(t, REP, decoded(SG, how), SG)]),
     decoding("ahead-under-every-decoding", "section 5.1, appendix H (table 17)", "ScaleGrad goes with any decoding: under beam search and sampling, too, it repeats less than unlikelihood, and that less than MLE.",
         lambda t: [check for how in ("beam=6", "top_p=0.3", "top_k=40")
-                   for check in rising(t, REP, f"{SG} {how}", f"{UL} {how}", f"{MLE} {how}")]),
+                   for check in rising(t, REP, decoded(SG, how), decoded(UL, how), decoded(MLE, how))]),
     Claim("ahead-at-every-length", "section 5.1 (figure 2)", "Whatever the length of the continuation, from 50 to 300 tokens, ScaleGrad's Rep-1 is below MLE's.",
         lambda t: rising(t, " ".join(f"rep_1_at_{n}" for n in range(50, 301, 50)), SG, MLE), experiment="lengths"),
     # ---- section 5.2: directed generation, analysed
     Claim("sampling-hurts-summaries", "sections 1 and 5.2 (table 8)", "Sampling lowers the quality of summaries below that of beam search, in ROUGE-1 and in MoverScore.",
         lambda t: [check for how in SAMPLED
-                   for check in rising(t, "rouge_1 moverscore_1", f"{MLE} {how}", "MLE beam=5 or MLE")],
-        experiment="summarization-decoding", table="summarization decoding"),
+                   for check in rising(t, "rouge_1 moverscore_1", decoded(MLE, how), MLE)],
+        experiment="summarization-decoding", table=8),
     Claim("sampling-hurts-captions", "sections 1 and 5.2, appendix I (table 18)", "Sampling lowers the quality of image paragraphs below that of greedy search with trigram blocking, in CIDEr.",
-        lambda t: [check for how in SAMPLED for check in rising(t, "cider", f"{MLE} {how}", MLE_BLOCK)],
-        experiment="captioning-decoding", table="captioning decoding"),
+        lambda t: [check for how in SAMPLED for check in rising(t, "cider", decoded(MLE, how), MLE_BLOCK)],
+        experiment="captioning-decoding", table=18),
     degeneration("captions-likelihood-repeats", "section 5.2 (table 9)", "MLE's image paragraphs repeat far more than people's, and ScaleGrad's far less than MLE's.",
         lambda t: rising(t, REP, HUMAN, MLE) + rising(t, REP, SG5, MLE)),
     degeneration("captions-blocking-leaves-words", "section 5.2 (table 9)", "With trigram blocking MLE's words and pairs still repeat more than people's, and some repeated triples remain, the blocking being soft.",

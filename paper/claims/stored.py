@@ -1,18 +1,24 @@
-"""Results that are kept as files, and the two illustrations that are computed whenever the page is made."""
+"""Results that are kept as files of rows, and the two illustrations that are computed whenever the page is made."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from paper.claims.table import Table
+from paper.claims.table import Table, with_only_strengths
 from paper.gradients import gradient_curves
 from paper.novel_set import novel_set
-from scalegrad.results.comparison.systems import System
+from paper.printed import PAPER
+from paper.rows import by_length
+from scalegrad.results.comparison import System, compare
+from scalegrad.results.comparison.strengths import choose_strengths
+from scalegrad.results.frame import frame
+from scalegrad.runs import Row, read_rows
+from scalegrad.tasks.summarization.evaluation import CHOICE
 
 SENTENCE = "people who are interested in text are interested in people"
 GAMMA, ALPHAS = 0.2, (0.5, 1.0, 1.5)
@@ -20,10 +26,10 @@ GAMMA, ALPHAS = 0.2, (0.5, 1.0, 1.5)
 
 @dataclass(frozen=True)
 class Results:
-    """What one run of an experiment gave: a table for each corpus it was scored on."""
+    """What one run of experiments gave: a table for each corpus it was scored on."""
 
     name: str  # of the file: the same experiment may have been done with several models
-    experiment: str
+    experiments: Sequence[str]
     tables: Mapping[str, Table]
     scale: str = ""
     file: str = ""  # "": computed here and now
@@ -35,36 +41,44 @@ class Results:
 
 
 def read_results(folder: str | Path) -> dict[str, Results]:
-    """The results in a folder, by name: NAME.json, or NAME/results.json as `python -m paper --out` leaves it.
+    """The results in a folder, by name: NAME.jsonl, or NAME/results.jsonl as `python -m paper --out` leaves it.
 
-    NAME may be a path, where there are results of several models: small/wikitext/results.json.
+    What is known of them is in environments.json, or in NAME/environment.json. NAME may be a path, where there are
+    results of several models: small/wikitext/results.jsonl.
     """
     folder = Path(folder)
-    files = {path.stem: path for path in sorted(folder.glob("*.json"))}
-    files |= {path.parent.relative_to(folder).as_posix(): path for path in sorted(folder.glob("*/**/results.json"))}
+    stored = folder / "environments.json"
+    known = {folder / f"{name}.jsonl": about for name, about in (_read(stored) if stored.is_file() else {}).items()}
+    for path in sorted(folder.glob("*/**/results.jsonl")):
+        if "experiments" in (about := _read(path.with_name("environment.json"))):  # else the folder of a run
+            known[path] = about
     results = {}
-    for name, path in files.items():
+    for path, about in known.items():
+        name = path.stem if path.parent == folder else path.parent.relative_to(folder).as_posix()
+        file = path.relative_to(folder).as_posix()
         try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
+            tables = tables_of(read_rows(path))
         except json.JSONDecodeError as mistake:
             raise ValueError(f"{path}: not JSON ({mistake})") from None
-        if tables := _tables(stored):
-            file = path.relative_to(folder).as_posix()
-            results[name] = Results(name, stored.get("name", name), tables, stored.get("scale", ""), file)
+        results[name] = Results(name, about["experiments"], tables, about.get("scale", ""), file)
     return results
 
 
-def _tables(stored: Any) -> dict[str, Table]:
-    """By corpus, without the paper's own rows; of two with one label the first. None where a file has no rows."""
-    rows: dict[str, dict[str, System]] = {}
-    for table in stored.get("tables", [stored]) if isinstance(stored, dict) else []:
-        if isinstance(table, dict) and isinstance(table.get("rows"), list):
-            of_corpus = rows.setdefault(table.get("corpus", ""), {})
-            for row in table["rows"]:
-                if row["kind"] != "paper":
-                    known = {field.name: row[field.name] for field in fields(System) if field.name in row}
-                    of_corpus.setdefault(row["label"], System(**known))
-    return {corpus: Table(list(of_corpus.values())) for corpus, of_corpus in rows.items()}
+def tables_of(rows: Sequence[Row]) -> dict[str, Table]:
+    """By corpus, without the paper's rows.
+
+    The validation sets of directed tasks test nothing: the first seed's scores there choose the strengths.
+    """
+    groups: dict[tuple[str, str | None], list[Row]] = {}
+    for row in rows:
+        if row.run != PAPER and row.corpus and (row.task == "open_ended" or row.split == "test"):
+            groups.setdefault((row.corpus, row.split), []).append(row)
+    tables = {}
+    for (corpus, _), own in groups.items():
+        scores = [row for row in rows if (row.corpus, row.metric, row.seed) == (corpus, CHOICE, 0)]
+        compared = choose_strengths(compare(frame(by_length(own))), frame(scores), CHOICE)
+        tables[compared.corpus] = Table(with_only_strengths(compared.systems))
+    return tables
 
 
 def illustrations() -> dict[str, Results]:
@@ -79,7 +93,7 @@ def illustrations() -> dict[str, Results]:
             "norm_growth": above.norm[-1] - above.norm[0],  # at the target, as p_k rises, p_neg above that place
             "lowered": float(not curves.step_always_raises),  # p_k, by a descent step, at any place tried
         }
-        rows.append(System(f"UL α={alpha:g}", figures, runs=0))
+        rows.append(System(objective="ul", strength=alpha, figures=figures, runs=0))
     for kind, norms in curves.scale_grad.items():  # target or not (T, NT), novel or not (N, NN)
         lines = {
             "factor": [norm / p for norm, p in zip(norms, curves.p, strict=True)],
@@ -88,10 +102,17 @@ def illustrations() -> dict[str, Results]:
         }
         extremes |= {f"least {name} {kind}": min(values) for name, values in lines.items()}
         extremes |= {f"most {name} {kind}": max(values) for name, values in lines.items()}
-    rows.append(System(f"SG γ={GAMMA:g}", extremes, runs=0))
+    rows.append(System(objective="sg", strength=GAMMA, figures=extremes, runs=0))
     shown = novel_set(SENTENCE.split())
     sizes = [step.n_novel for step in shown.steps]
     growth = max(after - before for before, after in pairwise(sizes))
     novel = {"missing_at_first": shown.vocab - sizes[0], "most_growth": growth, "shrunk": sizes[0] - sizes[-1]}
     tables = {"gradients": Table(rows), "novel-set": Table([System("novel set", novel, runs=0)])}
-    return {name: Results(name, name, {"": table}) for name, table in tables.items()}
+    return {name: Results(name, [name], {"": table}) for name, table in tables.items()}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except json.JSONDecodeError as mistake:
+        raise ValueError(f"{path}: not JSON ({mistake})") from None

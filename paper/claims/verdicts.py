@@ -9,7 +9,8 @@ from typing import NamedTuple
 from paper.claims.figures import Check, Stated
 from paper.claims.stored import Results
 from paper.claims.table import Absent, Table, of_paper
-from paper.printed import TABLES
+from paper.printed import JUDGED, TABLES, printed
+from scalegrad.results.comparison import System
 
 WORDS = {  # from the strongest to the weakest
     "holds": "every comparison of the claim comes out as the paper says, by more than the margin",
@@ -21,14 +22,16 @@ WORDS = {  # from the strongest to the weakest
     "not tested": "with the reason",
 }
 HOLDS, BY_LESS, IN_PART, ONE_SEED, UNDECIDED, FAILS, NOT_TESTED = WORDS
-PAPER = Results("its own tables", "", {})
+PAPER = Results("its own tables", (), {})
+TABLE_3 = 3  # what raters said: no figures of models
 
 
 @dataclass(frozen=True)
 class Claim:
     """One claim: where the paper makes it, what it says in our words, and the comparisons that decide it.
 
-    `table` is the paper's own table of these figures, where it prints one. `experiment` is what `python -m paper`
+    `table` is the number of the paper's own table of these figures, where it prints one, `corpus` the part of it that
+    is meant. `experiment` is what `python -m paper`
     calls the test; its stored results and those of `also` decide, but for the files in `without`, which cannot test it.
     """
 
@@ -37,7 +40,8 @@ class Claim:
     says: str
     decide: Callable[[Table], Iterable[Check | Stated]]
     experiment: str
-    table: str = ""
+    table: int | None = None
+    corpus: str | None = None
     also: Sequence[str] = ()
     without: Sequence[str] = ()
     note: str = ""
@@ -74,11 +78,11 @@ class Verdict(NamedTuple):
 
 def judge(claim: Claim, results: Mapping[str, Results]) -> Verdict:
     """Of the runs with several seeds, or else of those with one, the weakest decides."""
-    printed = find(claim, PAPER, claim.table, of_paper(TABLES[claim.table])) if claim.table else None
+    printed = find(claim, PAPER, corpus_of(claim), paper_table(claim)) if claim.table else None
     runs = []
     for experiment in (claim.experiment, *claim.also):
         for one in sorted(results.values(), key=lambda one: (one.name != experiment, one.name)):
-            if one.experiment == experiment and one.name not in claim.without:
+            if experiment in one.experiments and one.name not in claim.without:
                 runs += _runs(claim, one)
     tested = [run for run in runs if run.word != NOT_TESTED]
     deciding = [run for run in tested if not run.one_seed] or tested
@@ -98,10 +102,25 @@ def _runs(claim: Claim, results: Results) -> list[Finding]:
         return [Finding(results, "", NOT_TESTED, why="the smoke scale shows that it runs, not what is true")]
     runs = [find(claim, results, corpus, table) for corpus, table in results.tables.items()]
     tested = [run for run in runs if run.word != NOT_TESTED]
-    of_corpus = [run for run in tested if run.corpus == claim.table]
+    of_corpus = [run for run in tested if run.corpus == corpus_of(claim)]
     if of_corpus and all(run.one_seed for run in of_corpus):
         return of_corpus + [run for run in tested if not run.one_seed]
     return of_corpus or tested or runs[:1]
+
+
+def paper_table(claim: Claim) -> Table:
+    """The paper's own table of a claim."""
+    if claim.table == TABLE_3:
+        return Table([System(pair.name, pair.figures, runs=0) for pair in JUDGED])
+    return of_paper(printed(claim.table or 0, claim.corpus))
+
+
+def corpus_of(claim: Claim) -> str:
+    """The corpus of the paper's table, as a comparison calls it; "" where there is none."""
+    if claim.table not in TABLES:
+        return ""
+    first = printed(claim.table or 0, claim.corpus)[0]
+    return " ".join(part for part in (first.corpus, first.split) if part)
 
 
 def find(claim: Claim, results: Results, corpus: str, table: Table) -> Finding:

@@ -11,10 +11,12 @@ import pytest
 
 from scalegrad.lab import jobs
 from scalegrad.lab.sweep import Sweep, Swept, run_sweep, write_results
-from scalegrad.runs import Run, write_json
-from scalegrad.tasks.open_ended.config import Training
+from scalegrad.runs import JobsFailed, Run, read_rows, write_json
+from scalegrad.tasks.open_ended import evaluation
+from scalegrad.tasks.open_ended.config import TrainConfig, Training
 from scalegrad.tasks.open_ended.training import find_finished
 from scalegrad.training import Settings
+from scalegrad.training.trainer import RunTrainer
 
 LIMITS: dict[str, Any] = {"chunks": 2, "prefixes": 3, "new_tokens": 50}
 
@@ -62,18 +64,18 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_sweep(tried, tmp_path)
     before = {name: (tmp_path / name / "model" / "model.safetensors").read_bytes() for name in scored}
-    found = run_sweep(replace(tried, budget=10.0), tmp_path)
+    swept = run_sweep(replace(tried, budget=10.0), tmp_path)
     assert trained == ["mle", "ul=1.0", "sg=0.5", "sg=0.5"]  # what is finished is not even loaded
     assert scored == ["mle-seed-0", "ul-1.0-seed-0", "sg-0.5-seed-0"]  # nothing was scored twice
     assert {name: (tmp_path / name / "model" / "model.safetensors").read_bytes() for name in before} == before
-    assert [s.label for s in found.comparison.systems] == [
-        "MLE",
-        "UL α=1.0",
-        "SG γ=0.5",
-        "MLE, decoded with γ=0.5",
-        "Human",
+    assert [(s.objective, s.strength, s.penalty) for s in swept.comparison.systems] == [
+        ("mle", None, None),
+        ("ul", 1.0, None),
+        ("sg", 0.5, None),
+        ("mle", None, "gamma=0.5"),
+        ("human", None, None),
     ]
-    _check_against_the_files(found, tmp_path)
+    _check_against_the_files(swept, tmp_path)
     again = run_sweep(replace(tried, prefixes=4), tmp_path)  # other limits: scored anew
     assert scored[3:] == scored[:3]
     assert again.comparison.systems[0].figures["n_texts"] == 4
@@ -106,43 +108,92 @@ def test_a_model_with_code_of_its_own_is_loaded_as_it_was_trained(tried, tmp_pat
     assert trusted == [True, False]
 
 
-def _check_against_the_files(found: Swept, folder: Path) -> None:
-    """The rows are what the runs' own records say; what is written can be read again."""
-    sg = Run.open(folder / "sg-0.5-seed-0")
-    (scores,) = sg.load("evaluation").values()
-    row = next(system for system in found.comparison.systems if system.label == "SG γ=0.5")
-    assert row.figures["ppl"] == scores["language_modelling"]["ppl"]
-    assert row.figures["rep_1"] == scores["completion"]["greedy"]["rep_1"]
-    assert scores["protocol"]["gamma"] == 0.5  # read from the saved model: its calibrated perplexity
-    paths = write_results(found, folder)
-    stored = json.loads(paths["figures"].read_text())
-    assert stored["recommendation"]["sentence"] == found.recommendation.sentence
-    assert found.recommendation.sentence.split(":")[0] in paths["table"].read_text()
-    assert stored["rows"][2]["figures"]["ppl"] == row.figures["ppl"]
-    assert found.recommendation.sentence.split(":")[0] in paths["page"].read_text()
+def _check_against_the_files(swept: Swept, folder: Path) -> None:
+    """The figures are what the runs' own records say; what is written can be read again."""
+    own = Run.open(folder / "sg-0.5-seed-0").rows()
+    system = swept.comparison.chosen
+    assert (system.objective, system.strength) == ("sg", 0.5)
+    for name in ("ppl", "calibrated_ppl", "rep_1"):
+        assert system.figures[name] == next(r.value for r in own if r.metric == name and r.objective == "sg")
+    paths = write_results(swept, folder)
+    rows = read_rows(paths["rows"])
+    assert rows == list(swept.comparison.rows)
+    assert {(row.seed, row.sd) for row in rows} == {(None, None)}  # means, here of one seed
+    assert {row.n for row in rows if row.objective != "human"} == {1}
+    assert json.loads(paths["recommendation"].read_text())["sentence"] == swept.recommendation.sentence
+    assert swept.recommendation.sentence.split(":")[0] in paths["table"].read_text()
+    assert swept.recommendation.sentence.split(":")[0] in paths["page"].read_text()
     names = {path.name for path in paths["plots"].iterdir()}
     assert names == {"validation.png", "seen-mass.png", "repetition.png", "trade-off-rep-1.png"}
     assert paths["table"].read_text().count("\n| ") == 6
 
 
+def figures(swept: Swept) -> list[tuple[Any, ...]]:
+    """The rows of a sweep but for those of the clock and of the machine."""
+    return [
+        (r.run, r.objective, r.strength, r.decoding, r.penalty, r.metric, r.value, r.n)
+        for r in swept.comparison.rows
+        if r.metric not in ("train_seconds", "tokens_per_second", "peak_memory_mib")
+    ]
+
+
+def test_a_sweep_stopped_three_times_has_the_rows_of_one_that_ran_through(tried, tmp_path, monkeypatch):
+    """Stopped before a checkpoint, between training and scoring, and in the middle of scoring."""
+    small = replace(
+        tried, alphas=(), config=replace(tried.config, settings=replace(tried.config.settings, max_steps=3))
+    )
+    whole = run_sweep(small, tmp_path / "whole", devices=())
+    places: list[str] = []
+    stop = {"at": ""}
+
+    def stopping(place: str, function: Any, after: int = 0) -> Any:
+        def called(*arguments: Any, **options: Any) -> Any:
+            places.append(place)
+            if place == stop["at"] and places.count(place) > after:
+                raise KeyboardInterrupt
+            return function(*arguments, **options)
+
+        return called
+
+    monkeypatch.setattr(RunTrainer, "training_step", stopping("training", RunTrainer.training_step, after=1))
+    monkeypatch.setattr(jobs, "load", stopping("loading", jobs.load))
+    monkeypatch.setattr(evaluation, "text_figures", stopping("text", evaluation.text_figures, after=1))
+    for place in ("training", "loading", "text"):
+        places.clear()
+        stop["at"] = place
+        with pytest.raises(KeyboardInterrupt):
+            run_sweep(small, tmp_path / "stopped", devices=())
+    stop["at"] = ""
+    resumed = run_sweep(small, tmp_path / "stopped", devices=())
+    assert figures(resumed) == figures(whole)
+    assert resumed.recommendation == whole.recommendation
+
+
+def test_a_run_that_fails_is_named_at_the_end_and_the_others_are_done(tried, tmp_path, monkeypatch):
+    real = jobs.train
+
+    def fails_for_ul(config: TrainConfig, out: Path, **options: Any) -> Any:
+        if config.objective.name == "ul":
+            raise RuntimeError("the disk is full")
+        return real(config, out, **options)
+
+    monkeypatch.setattr(jobs, "train", fails_for_ul)
+    with pytest.raises(JobsFailed, match=r"1 of 3 jobs failed.*ul-1\.0-seed-0.*the disk is full"):
+        run_sweep(tried, tmp_path, devices=())
+    assert [jobs.is_done(job, tmp_path) for job in tried.jobs()] == [True, False, True]
+    monkeypatch.setattr(jobs, "train", real)
+    run_sweep(tried, tmp_path, devices=())
+    assert all(jobs.is_done(job, tmp_path) for job in tried.jobs())
+
+
 def test_processes_share_the_jobs(tried, tmp_path):
     """As with several GPUs: a process each, the same figures as in one process; a mistake names its run."""
-    said = []
+    steps = []
     small = replace(tried, alpha=(), prefixes=1)
-    found = run_sweep(small, tmp_path / "two", devices=("", ""), progress=lambda *told: said.append(told))
-    assert said == [("runs", 1, 2), ("runs", 2, 2)]
+    shared = run_sweep(small, tmp_path / "two", devices=("", ""), progress=lambda *step: steps.append(step))
+    assert [step for step in steps if step[0] == "runs"] == [("runs", 1, 2), ("runs", 2, 2)]
     alone = run_sweep(small, tmp_path / "one", devices=())
-    for a, b in zip(found.comparison.systems, alone.comparison.systems, strict=True):
+    for a, b in zip(shared.comparison.systems, alone.comparison.systems, strict=True):
         # Processes have other numbers of threads, and sums another order.
         assert a.label == b.label
         assert dict(a.figures) == pytest.approx(dict(b.figures), rel=1e-3)
-
-
-def test_gpus_by_name(monkeypatch):
-    monkeypatch.setattr(jobs.torch.cuda, "device_count", lambda: 2)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert jobs.gpus() == ["0", "1"]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
-    assert jobs.gpus() == ["3", "5"]
-    monkeypatch.setattr(jobs.torch.cuda, "device_count", lambda: 1)
-    assert jobs.gpus() == []

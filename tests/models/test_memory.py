@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from scalegrad.models.memory import free_memory, in_batches, share_gpu
+from scalegrad.models.memory import free_memory, in_batches
 
 
 def test_running_out_of_memory_halves_the_batches_from_there_on():
@@ -34,15 +34,12 @@ def test_what_does_not_fit_alone_and_other_errors_come_through():
 @pytest.mark.parametrize(("processes", "free", "expected"), [(1, 90, 90), (4, 90, 20), (4, 15, 15)])
 def test_of_a_shared_gpu_no_more_is_free_than_a_process_may_take(monkeypatch, processes, free, expected):
     """100 bytes in all, 5 of them this process's already: a quarter leaves it 20, unless others took more."""
-    part = [1.0]
     for name, value in {
         "is_available": lambda: True,
-        "set_per_process_memory_fraction": lambda fraction: part.__setitem__(0, fraction),
-        "get_per_process_memory_fraction": lambda device: part[0],
+        "get_per_process_memory_fraction": lambda device: 1 / processes,
         "mem_get_info": lambda device: (free, 100),
         "memory_allocated": lambda device: 5,
         "current_device": lambda: 0,
     }.items():
         monkeypatch.setattr(torch.cuda, name, value)
-    share_gpu(processes)
     assert free_memory(torch.device("cuda")) == expected

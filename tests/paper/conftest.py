@@ -1,4 +1,4 @@
-"""The open-ended reproductions, done once with a tiny model and two seeds, for the tests that look at them."""
+"""The open-ended experiments, done once with a tiny model and two seeds, for the tests that look at them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from paper import Outcome, Setup, open_ended, open_ended_decoding
-from tests.results.comparison.conftest import make_run  # noqa: F401
+from paper import open_ended, open_ended_decoding
+from paper.catalogue import find, prepare
+from paper.outcome import Outcome, Setup
 from tests.tasks.open_ended.conftest import tiny_model, tiny_tokenizer
+
+OPEN_ENDED = ("wikitext", "decoding", "lengths", "sensitivity")
 
 
 @pytest.fixture(scope="session")
@@ -37,5 +40,6 @@ def setup(saved_small: Path, tmp_path_factory: pytest.TempPathFactory) -> Setup:
 @pytest.fixture(scope="session")
 def done(setup: Setup) -> dict[str, Outcome]:
     """Every open-ended experiment that needs no further text."""
-    found = (*open_ended.EXPERIMENTS, *open_ended_decoding.EXPERIMENTS)
-    return {e.name: e.run(setup) for e in found if e.name not in ("ptb", "imdb")}
+    assert prepare(find(OPEN_ENDED), setup) == ({}, {})
+    experiments = (*open_ended.EXPERIMENTS, *open_ended_decoding.EXPERIMENTS)
+    return {e.name: e.show(setup) for e in experiments if e.name in OPEN_ENDED}

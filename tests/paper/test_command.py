@@ -31,43 +31,41 @@ def corpora(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def smoke(corpora, tmp_path_factory):
-    """(folder, printed, seconds): what `python -m paper all` left, printed, and took of the processor."""
+    """(folder, what was printed as JSON, seconds of the processor) of `python -m paper all`."""
     import contextlib
     import io
 
     out = tmp_path_factory.mktemp("reproduction") / "smoke"
     printed, began = io.StringIO(), time.process_time()
     with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as end:
-        main(["all", f"--out={out}", *corpora])
+        main(["all", f"--out={out}", "--json", *corpora])
     assert end.value.code == 0
-    return out, printed.getvalue(), time.process_time() - began
+    return out, {part["name"]: part for part in json.loads(printed.getvalue())}, time.process_time() - began
 
 
-def tables(out, name):
+def tables(smoke, name):
     """[{label: figures}] of an experiment."""
-    told = json.loads((out / name / "results.json").read_text())
-    return [{row["label"]: row["figures"] for row in table["rows"]} for table in told["tables"]]
+    return [table["systems"] for table in smoke[1][name]["tables"]]
 
 
 def test_all_of_them_in_one_command(smoke):
-    out, printed, seconds = smoke
+    out, parts, seconds = smoke
     assert seconds < SECONDS
-    for name in NAMES:
-        told = json.loads((out / name / "results.json").read_text())
-        assert (told["name"], told["scale"]) == (name, "smoke")
-        assert (SMOKE in told["said"]) == (name not in ("human-rows", "gradients", "novel-set"))
-        assert (out / name / "results.md").read_text().startswith(f"# {told['title']}")
-        for plot in told["plots"]:
+    assert list(parts) == NAMES
+    for name, part in parts.items():
+        assert json.loads((out / name / "environment.json").read_text())["experiments"] == [name]
+        assert (SMOKE in part["notes"]) == (name not in ("human-rows", "gradients", "novel-set"))
+        assert (out / name / "results.md").read_text().startswith(f"# {part['title']}")
+        for plot in part["plots"]:
             assert (out / name / "plots" / f"{plot['name']}.png").read_bytes().startswith(b"\x89PNG")
-        assert told["title"] in printed
     page = (out / "report.html").read_text()
     assert re.findall(r'<section class="part" id="([^"]+)">', page) == NAMES
     assert "Nobody has rated yet" in page
-    assert not list(out.rglob(".*"))  # nothing half-written
+    assert not [path for path in out.rglob(".*") if path.name != ".lock"]  # nothing half-written
 
 
 def test_open_ended_figures_are_those_of_a_model_hardly_moved(smoke):
-    main_table, _, grid, own, _ = tables(smoke[0], "wikitext")
+    main_table, _, grid, own, _ = tables(smoke, "wikitext")
     ppl = {label: row["ppl"] for label, row in main_table.items() if "ppl" in row}
     assert list(ppl) == ["MLE", "UL α=1.0", "SG γ=0.2"]
     assert 30 < ppl["MLE"] < 50  # the shipped model on one chunk of the test text
@@ -84,70 +82,70 @@ def test_open_ended_figures_are_those_of_a_model_hardly_moved(smoke):
     assert [row["rep_window_128"] for row in strengths] == sorted(
         (row["rep_window_128"] for row in strengths), reverse=True
     )
-    (swept,) = tables(smoke[0], "sensitivity")
+    (swept,) = tables(smoke, "sensitivity")
     assert swept["SG γ=0.2"]["rep_window_128"] < swept["SG γ=0.8"]["rep_window_128"] < swept["MLE"]["rep_window_128"]
     assert {label: row["ppl"] for label, row in swept.items() if label in grid and "ppl" in row} == pytest.approx(
         {label: row["ppl"] for label, row in grid.items() if label in swept and "ppl" in row}
     )  # the same runs on the same text
-    (lengths,) = tables(smoke[0], "lengths")
+    (lengths,) = tables(smoke, "lengths")
     mle = [lengths["MLE"][f"rep_1_at_{length}"] for length in (50, 100, 150, 200, 250, 300)]
     assert mle == sorted(mle)  # longer texts repeat more
-    (decoded,) = tables(smoke[0], "decoding")
-    assert decoded["SG γ=0.2 greedy"]["rep_1"] == main_table["SG γ=0.2"]["rep_1"]
-    assert decoded["MLE top_p=0.9"]["rep_1"] < decoded["MLE greedy"]["rep_1"] < decoded["MLE beam=3"]["rep_1"]
-    (ptb,), (imdb,) = tables(smoke[0], "ptb"), tables(smoke[0], "imdb")
+    (decoded,) = tables(smoke, "decoding")
+    assert decoded["SG γ=0.2"]["rep_1"] == main_table["SG γ=0.2"]["rep_1"]
+    assert decoded["MLE, top_p=0.9"]["rep_1"] < decoded["MLE"]["rep_1"] < decoded["MLE, beam=3"]["rep_1"]
+    (ptb,), (imdb,) = tables(smoke, "ptb"), tables(smoke, "imdb")
     assert 40 < ptb["MLE"]["ppl"] < imdb["MLE"]["ppl"]  # the reviews are like nothing it was trained on
     assert ptb["Human"]["rep_1"] < 0.3
 
 
 def test_directed_figures_stand_beside_the_papers(smoke):
-    (summaries,), (sampled,) = tables(smoke[0], "summarization"), tables(smoke[0], "summarization-decoding")
+    (summaries,), (sampled,) = tables(smoke, "summarization"), tables(smoke, "summarization-decoding")
     assert summaries["MLE, in the paper"]["rouge_1"] == 41.87
     assert summaries["SG γ=0.8, in the paper (NYT50)"]["rouge_1"] == 49.29
     assert 0 <= summaries["MLE"]["rouge_2"] <= summaries["MLE"]["rouge_1"] < 60
-    assert sampled["MLE beam=5"]["rouge_1"] == summaries["MLE"]["rouge_1"]
-    assert sampled["MLE top_k=40, in the paper"] == {"rouge_1": 41.23, "moverscore_1": 20.70}
-    (cider,), (repeated,) = tables(smoke[0], "captioning"), tables(smoke[0], "captioning-degeneration")
-    assert cider["SG γ=0.5 3-block, in the paper"]["cider"] == 24.62
-    assert repeated["MLE 3-block"]["rep_3"] < repeated["MLE"]["rep_3"]  # what blocking is for
+    assert sampled["MLE"]["rouge_1"] == summaries["MLE"]["rouge_1"]
+    assert sampled["MLE, top_k=40, in the paper"] == {"rouge_1": 41.23, "moverscore_1": 20.70}
+    (cider,), (repeated,) = tables(smoke, "captioning"), tables(smoke, "captioning-degeneration")
+    assert cider["SG γ=0.5, soft_block=3, in the paper"]["cider"] == 24.62
+    assert repeated["MLE, soft_block=3"]["rep_3"] < repeated["MLE"]["rep_3"]  # what blocking is for
     assert 0.3 < repeated["Human"]["rep_1"] < 0.6
-    (drawn,) = tables(smoke[0], "captioning-decoding")
-    assert drawn["MLE 3-block"]["cider"] == cider["MLE 3-block"]["cider"]
-    told = json.loads((smoke[0] / "captioning" / "results.json").read_text())["tables"][0]
-    assert len(told["pictures"]) == 3
-    assert set(told["pictures"]) == set(next(row for row in told["rows"] if row["label"] == "Human")["texts"])
+    (drawn,) = tables(smoke, "captioning-decoding")
+    assert drawn["MLE, soft_block=3"]["cider"] == cider["MLE, soft_block=3"]["cider"]
+    page = (smoke[0] / "captioning" / "part.html").read_text()
+    assert page.count('<img src="data:image/png') == 3
 
 
 def test_texts_and_figures_that_need_no_training(smoke):
-    (gradients,), (novel, _) = tables(smoke[0], "gradients"), tables(smoke[0], "novel-set")
+    (gradients,), (novel, _) = tables(smoke, "gradients"), tables(smoke, "novel-set")
     assert gradients["SG T-N: target, novel"]["p = 0.5"] == pytest.approx(5 / 6)
     assert novel["6. ␣text"] == {"n_seen": 5, "n_novel": 50252}
-    (judged,) = tables(smoke[0], "human-study")
+    (judged,) = tables(smoke, "human-study")
     assert judged == {
         "SG vs MLE, in the paper": {"win_rate": 0.84, "agreement": 0.84, "ac1": 0.78},
         "SG vs UL, in the paper": {"win_rate": 0.705, "agreement": 0.79, "ac1": 0.64},
     }
     assert (smoke[0] / "human-study" / "study" / "links.csv").is_file()
-    told = json.loads((smoke[0] / "examples" / "results.json").read_text())
-    rows = {row["label"]: row for row in told["tables"][0]["rows"]}
-    assert rows["MLE, in the paper"]["figures"]["rep_1"] > rows["SG γ=0.2, in the paper"]["figures"]["rep_1"]
-    assert [len(row["texts"]) for row in rows.values()] == [3] * 11  # WikiText's two and the Penn Treebank's
-    assert told["said"][-1].endswith("does not hold its beginning, “One of the other reviewers has mentioned …”.")
+    (rows,) = tables(smoke, "examples")
+    assert rows["MLE, in the paper"]["rep_1"] > rows["SG γ=0.2, in the paper"]["rep_1"]
+    texts = [json.loads(line) for line in (smoke[0] / "examples" / "texts.jsonl").read_text().splitlines()]
+    assert len(texts) == 3 * 11  # WikiText's two and the Penn Treebank's
+    assert smoke[1]["examples"]["notes"][-1].endswith(
+        "does not hold its beginning, “One of the other reviewers has mentioned …”."
+    )
 
 
 def test_a_second_call_takes_what_is_there(smoke, capsys):
     out = smoke[0]
     weights = out / "runs" / "base" / "mle-seed-0" / "model" / "model.safetensors"
-    before, written = tables(out, "wikitext"), weights.stat().st_mtime_ns
+    before, written = tables(smoke, "wikitext"), weights.stat().st_mtime_ns
     with pytest.raises(SystemExit) as end:
         main(["wikitext", "human-study", f"--out={out}", "--json"])
     assert end.value.code == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in told] == ["wikitext", "human-study"]
-    again = [{row["label"]: row["figures"] for row in table["rows"]} for table in told[0]["tables"]]
-    assert again == before
+    wikitext, study = json.loads(capsys.readouterr().out)
+    assert [wikitext["name"], study["name"]] == ["wikitext", "human-study"]
+    assert [table["systems"] for table in wikitext["tables"]] == before
     assert weights.stat().st_mtime_ns == written
-    assert "is drawn in" not in " ".join(told[1]["said"])  # the study that is there stays
+    assert "is drawn in" not in " ".join(study["notes"])  # the study that is there stays
 
 
 @pytest.fixture
@@ -197,9 +195,10 @@ def test_of_several_what_fails_is_told_and_the_others_are_done(paper, tmp_path):
     code, out, err = paper("ptb", "novel-set", f"--out={tmp_path}")
     assert code == 2
     assert "50,252" in out
-    assert err.splitlines()[:2] == ["experiments · ptb: 0 of 2", "experiments · novel-set: 1 of 2"]
-    assert err.splitlines()[2].startswith("paper: ptb: The Penn Treebank")
-    assert (tmp_path / "novel-set" / "results.json").is_file()
+    first, *_, last = err.splitlines()
+    assert first.startswith("paper: ptb is left out: The Penn Treebank")  # at once
+    assert last.startswith("left out: ptb: The Penn Treebank")  # and at the end
+    assert (tmp_path / "novel-set" / "environment.json").is_file()
     assert not (tmp_path / "ptb").exists()
 
 
@@ -216,18 +215,18 @@ def test_with_all_what_was_not_given_is_left_out(paper, tmp_path, monkeypatch):
 
 def test_gradients_for_strengths_of_your_own(paper, tmp_path):
     code, out, _ = paper("gradients", "--gamma", "0.5", "--alpha", "3", f"--out={tmp_path}", "--json")
-    (found,) = json.loads(out)
-    rows = {row["label"].split(":")[0]: row["figures"] for row in found["tables"][0]["rows"]}
+    (part,) = json.loads(out)
+    rows = part["tables"][0]["systems"]
     assert code == 0
-    assert rows["SG T-N"]["p = 0.5"] == pytest.approx(1 - 0.25 / 0.75)
-    assert "turns negative at p_neg = 0.25 (1/(α + 1) = 0.25)" in " ".join(found["said"])
+    assert rows["SG T-N: target, novel"]["p = 0.5"] == pytest.approx(1 - 0.25 / 0.75)
+    assert "turns negative at p_neg = 0.25 (1/(α + 1) = 0.25)" in " ".join(part["notes"])
     assert (tmp_path / "gradients" / "plots" / "gradients.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_novel_set_of_a_sentence_of_your_own(paper, tmp_path):
     code, out, _ = paper("novel-set", "--sentence", "to be or not to be", f"--out={tmp_path}", "--json")
-    (found,) = json.loads(out)
-    rows = [row["figures"] for row in found["tables"][0]["rows"]]
+    (part,) = json.loads(out)
+    rows = list(part["tables"][0]["systems"].values())
     assert code == 0
     assert [row["n_seen"] for row in rows] == [0, 1, 2, 3, 4, 5]  # " to" is another token than "to"
     assert rows[0]["n_novel"] == 50_257

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from paper import NotGiven
+from paper.catalogue import find, prepare
 from paper.examples import SAMPLES, examples, printed_prefixes
 from paper.open_ended_scale import GRID, MAIN, folder_of
-from paper.printed_texts import PRINTED
-from scalegrad.runs import Run
+from paper.outcome import NotGiven
+from paper.printed_texts import MLE, PRINTED
+from scalegrad.runs import Run, run_name
 from tests.paper.test_open_ended import rep_1
 
 SOLD = "last resort who were criticized after the n crash once more had to sell \n heavy selling"
@@ -43,14 +44,15 @@ def test_those_of_other_corpora_are_found_in_what_users_bring(tmp_path):
 
 def test_the_papers_texts_show_what_the_paper_says():
     for one in PRINTED:
-        mle, ul, sg = (rep_1(one.texts[label]) for label in ("MLE", "UL α=1.0", "SG γ=0.2"))
+        mle, ul, sg = map(rep_1, one.texts.values())
         assert sg < min(mle, ul)
-    assert rep_1(PRINTED[0].texts["MLE"]) > 0.7
+    assert rep_1(PRINTED[0].texts[MLE]) > 0.7
 
 
 def test_every_objective_continues_them_once(setup, tmp_path):
     (tmp_path / "ptb.txt").write_text(PTB)
     setup = replace(setup, data={"ptb": str(tmp_path / "ptb.txt")})
+    assert prepare(find(["examples"]), setup) == ({}, {})
     (table,) = examples(setup).tables
     assert table.texts
     assert table.title == "The beginnings of tables 6, 19, 20, 27, continued"
@@ -62,13 +64,15 @@ def test_every_objective_continues_them_once(setup, tmp_path):
         values = [rep_1(sample.continuation) for sample in row.samples]
         assert row.figures["rep_1"] == pytest.approx(sum(values) / 3), label
     folder = folder_of(setup, setup.model)
-    runs = [Run.open(folder / f"{name.replace('=', '-')}-seed-0") for name in (*MAIN, *GRID)]
+    runs = [Run.open(folder / run_name(name, 0)) for name in (*MAIN, *GRID)]
     written = {run.path.name: (run.path / SAMPLES).stat().st_mtime_ns for run in runs}
     assert [record["continuation"] for record in runs[0].load(SAMPLES)] == [s.continuation for s in rows["MLE"].samples]
+    prepare(find(["examples"]), setup)
     (again,) = examples(setup).tables
     assert {run.path.name: (run.path / SAMPLES).stat().st_mtime_ns for run in runs} == written
     assert again.comparison == table.comparison
-    fewer = examples(replace(setup, data={}))  # other beginnings: written anew
+    prepare(find(["examples"]), replace(setup, data={}))
+    fewer = examples(replace(setup, data={}))
     assert len(fewer.tables[0].comparison.systems[0].samples) == 2
 
 

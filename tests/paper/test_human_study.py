@@ -5,14 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from paper import NotGiven, Setup, human_study
+from paper import human_study
 from paper.open_ended_scale import MAIN
+from paper.outcome import NotGiven, Setup
 from scalegrad.runs import Run, samples_name
 from scalegrad.study import load_study
 from scalegrad.study.answers import Answers
 from scalegrad.study.folder import default_database
 
-FILE = f"samples/{samples_name('wikitext-103 test', 'greedy')}"
+FILE = f"samples/{samples_name('wikitext-103', 'test', 'greedy')}"
 TEXTS = {"mle": " a dog @-@ house , a dog", "ul=1.0": " a cat 's house", "sg=0.2": " a quiet harbour ."}
 
 
@@ -48,16 +49,16 @@ def test_the_papers_design_and_no_figures_of_ours(study_of, tmp_path):
         ("paper", "SG vs MLE, in the paper"), ("paper", "SG vs UL, in the paper")
     ]  # fmt: skip
     assert rows[0].figures == {"win_rate": 0.84, "agreement": 0.84, "ac1": 0.78}
-    assert any("Nobody has rated yet" in sentence for sentence in found.said)
+    assert any("Nobody has rated yet" in sentence for sentence in found.notes)
 
 
 def test_few_prefixes_make_a_small_study_and_equal_texts_none(study_of, tmp_path):
     alike = study_of(3, dict.fromkeys(TEXTS, " the same"))
-    assert "continue every prefix alike" in alike.said[0]
+    assert "continue every prefix alike" in alike.notes[0]
     assert not (tmp_path / "out" / "human-study" / "study").exists()
     assert alike.made["prefixes"] == 0
     few = study_of(3)
-    assert "A study of 3 prefixes a pair (the paper's has 100; there are 3 to draw from)" in few.said[0]
+    assert "A study of 3 prefixes a pair (the paper's has 100; there are 3 to draw from)" in few.notes[0]
 
 
 def test_answers_that_people_gave_are_analysed(study_of, tmp_path):
@@ -84,7 +85,7 @@ def test_answers_that_people_gave_are_analysed(study_of, tmp_path):
     assert rows["SG vs UL"].figures["agreement"] == 0
     low, high = rows["SG vs MLE"].intervals["win_rate"]
     assert low < 17 / 20 < high
-    assert not any("Nobody" in sentence for sentence in study_of(10).said)
+    assert not any("Nobody" in sentence for sentence in study_of(10).notes)
     assert rows["SG vs MLE"].kind == "human"
 
 
@@ -92,9 +93,9 @@ def test_a_study_that_is_there_is_never_drawn_again(study_of, tmp_path):
     study_of(5)
     folder = tmp_path / "out" / "human-study" / "study"
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert "drawn from other texts" not in " ".join(study_of(5).said)
+    assert "drawn from other texts" not in " ".join(study_of(5).notes)
     again = study_of(5, TEXTS | {"mle": " something else"})
-    assert "was drawn from other texts than the runs have now; it is left as it is" in again.said[0]
+    assert "was drawn from other texts than the runs have now; it is left as it is" in again.notes[0]
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert json.loads((folder / "study.json").read_text())["pairs"] == [["SG", "MLE"], ["SG", "UL"]]
 

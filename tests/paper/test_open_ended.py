@@ -15,18 +15,20 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, TrainerCallback
 
-from paper import NotGiven, Setup, open_ended, open_ended_decoding, open_ended_scale, packing, saved_model
+from paper import open_ended, open_ended_decoding, open_ended_scale, packing, saved_model
+from paper.catalogue import find, prepare
 from paper.examples import SAMPLES
-from paper.open_ended_scale import GRID, MAIN, folder_of, scale_of, trained
+from paper.open_ended_scale import GRID, MAIN, folder_of, jobs_of, runs_of, scale_of
+from paper.outcome import NotGiven, Setup
 from paper.printed import SETTINGS
 from scalegrad import objectives
 from scalegrad.data import encode_corpus, wikitext103
 from scalegrad.lab import jobs
 from scalegrad.metrics import clean_up_spaces
-from scalegrad.runs import Run, samples_name
+from scalegrad.runs import Run, run_jobs, run_name, samples_name
 from scalegrad.tasks.open_ended.training import train
 
-TEST = "wikitext-103 test"
+TEST, VALID = ("wikitext-103", "test"), ("wikitext-103", "valid")
 
 
 def rep_1(text: str) -> float:
@@ -35,10 +37,22 @@ def rep_1(text: str) -> float:
     return 1 - len(set(words)) / len(words)
 
 
-def runs_of(setup: Setup, objective: str) -> list[Run]:
-    name = objective.replace("=", "-")
-    folder = folder_of(setup, setup.model)
-    return [Run.open(folder / f"{name}-seed-{seed}") for seed in range(2)]
+def both_seeds(setup: Setup, objective: str) -> list[Run]:
+    return [Run.open(folder_of(setup, setup.model) / run_name(objective, seed)) for seed in range(2)]
+
+
+def value(run: Run, metric: str, where: tuple[str, str | None] = TEST, **fields: Any) -> float:
+    """The run's own figure."""
+    wanted = {"objective": run.about()["objective"], "corpus": where[0], "split": where[1], "penalty": None, **fields}
+    rows = [row for row in run.rows() if row.metric == metric]
+    (row,) = [row for row in rows if all(getattr(row, name) == one for name, one in wanted.items())]
+    return float(row.value)
+
+
+def trained(setup: Setup, trainings: list[jobs.Job]) -> list[Run]:
+    for _ in range(2):  # a model that is made here is a job of its own
+        run_jobs(jobs_of(setup, trainings), setup.runs, devices=setup.devices)
+    return runs_of(setup, trainings)
 
 
 def table(outcome: Any, title: str) -> dict[str, Any]:
@@ -50,7 +64,7 @@ def table(outcome: Any, title: str) -> dict[str, Any]:
 
 
 def test_the_gpu_scale_trains_what_matters_first(tmp_path):
-    scale, jobs = scale_of(Setup("gpu", tmp_path)), open_ended.wikitext_jobs(Setup("gpu", tmp_path))
+    scale, jobs = scale_of(Setup("gpu", tmp_path)), open_ended.wikitext_trainings(Setup("gpu", tmp_path))
     main = [f"{name}-seed-{seed}" for seed in range(3) for name in ("mle", "ul-1.0", "sg-0.2")]
     grid = [[f"{name}-seed-{seed}" for name in ("ul-0.5", "ul-1.5", "sg-0.5", "sg-0.8")] for seed in range(3)]
     curves = ["ul-2.0", "ul-3.0", "sg-0.1", "sg-0.3", "sg-0.4", "sg-0.6", "sg-0.7", "sg-0.9"]
@@ -75,13 +89,13 @@ def test_the_papers_scale_field_by_field(tmp_path):
     assert settings.evaluate_every == told["all"]["evaluate_every"]
     assert config.length == told["all"]["sequence_tokens"]
     assert scale.seeds == told["all"]["seeds"]
-    assert settings.batch * settings.accumulation * config.length == told["MLE"]["batch"]
+    assert settings.batch * settings.accumulation * config.length == told["mle"]["batch"]
     assert scale.new_tokens == told["completion"]["new_tokens"]
     tried = [objectives.parse(name) for name in (*MAIN, *GRID)]
-    for name in ("MLE", "UL", "SG"):
+    for name in ("mle", "ul", "sg"):
         assert settings.learning_rate == told[name]["learning_rate"]
-    assert sorted(o.strength for o in tried if o.name == "ul") == list(told["UL"]["alpha"])
-    assert sorted(o.strength for o in tried if o.name == "sg") == list(told["SG"]["gamma"])
+    assert sorted(o.strength for o in tried if o.name == "ul") == list(told["ul"]["alpha"])
+    assert sorted(o.strength for o in tried if o.name == "sg") == list(told["sg"]["gamma"])
     assert (scale.chunks, scale.prefixes) == (None, None)
 
 
@@ -98,7 +112,7 @@ def test_the_papers_scale_down_to_its_first_step(saved_small, tmp_path):
     text = tmp_path / "train.txt"
     text.write_text(wikitext103("valid")[:20_000])
     setup = Setup("paper", tmp_path, str(saved_small), data={"wikitext-103": str(text)})
-    job = open_ended.wikitext_jobs(setup)[2]
+    job = open_ended.wikitext_trainings(setup)[2]
     with pytest.raises(First):
         train(replace(job.config, validation_sequences=2), tmp_path / job.name, callbacks=[Stop()])
     run = Run.open(tmp_path / "sg-0.2-seed-0")
@@ -115,55 +129,53 @@ def test_rows_are_means_of_the_runs_with_their_deviations(done, setup):
     rows = table(done["wikitext"], "WikiText-103 test")
     assert list(rows) == ["MLE", "UL α=1.0", "SG γ=0.2", "Human"]
     for objective in MAIN:
-        row, found = (
-            rows[objectives.parse(objective).label],
-            [r.load("evaluation")[TEST] for r in runs_of(setup, objective)],
-        )
-        for part, name in (("language_modelling", "ppl"), ("completion", "rep_1")):
-            values = [e[part]["greedy"][name] if part == "completion" else e[part][name] for e in found]
+        row = rows[objectives.parse(objective).label]
+        for name, decoding in (("ppl", None), ("rep_1", "greedy")):
+            values = [value(run, name, decoding=decoding) for run in both_seeds(setup, objective)]
             assert row.figures[name] == pytest.approx(statistics.mean(values))
             assert row.deviations[name] == pytest.approx(statistics.stdev(values))
-        first = runs_of(setup, objective)[0]
-        warm = first.load("done")["seconds"] - first.metrics()[0]["seconds"]  # without the first step
-        assert row.figures["train_seconds"] == pytest.approx(warm)
-        assert row.figures["peak_memory_mib"] == first.load("done")["peak_memory_mib"]
+    behind = [row for row in done["wikitext"].rows if (row.metric, row.objective, row.split) == ("ppl", "sg", "test")]
+    of_sg = [row for row in behind if row.strength == 0.2]
+    assert [(row.run, row.seed) for row in of_sg] == [("sg-0.2-seed-0", 0), ("sg-0.2-seed-1", 1)]
 
 
 def test_texts_are_scored_as_they_were_written(done, setup):
-    run = runs_of(setup, "sg=0.2")[0]
-    lines = (run.path / "samples" / samples_name(TEST, "greedy")).read_text().splitlines()
+    run = both_seeds(setup, "sg=0.2")[0]
+    lines = (run.path / "samples" / samples_name(*TEST, "greedy")).read_text().splitlines()
     texts = [json.loads(line)["continuation"] for line in lines]
     assert len(texts) == 3
-    stored = run.load("evaluation")[TEST]["completion"]["greedy"]
-    assert stored["rep_1"] == pytest.approx(statistics.mean(map(rep_1, texts)))
+    assert value(run, "rep_1", decoding="greedy") == pytest.approx(statistics.mean(map(rep_1, texts)))
     without = [rep_1(text.replace("<unk>", "")) for text in texts]
     rows = table(done["wikitext"], "The same texts without")
-    assert stored["rep_1_no_unk"] == pytest.approx(statistics.mean(without))
+    assert value(run, "rep_1_no_unk", decoding="greedy") == pytest.approx(statistics.mean(without))
     assert set(rows["SG γ=0.2"].figures) == {"rep_1_no_unk", "rep_2_no_unk", "rep_3_no_unk"}
 
 
 def test_rows_of_our_own(done, setup):
     rows = table(done["wikitext"], "Rows of our own")
-    assert {"MLE, decoded with γ=0.2", "MLE, repetition_penalty 1.2", "MLE, no_repeat_ngram_size 3"} <= set(rows)
+    assert {"MLE, decoded with γ=0.2", "MLE, repetition_penalty=1.2", "MLE, block=3"} <= set(rows)
     assert "SG γ=linear:1.0:0.2:2" in rows
     assert "SG γ=0.5" not in rows
-    mle = [run.load("evaluation")[TEST] for run in runs_of(setup, "mle")]
-    assert [rows[name].runs for name in ("MLE, decoded with γ=0.2", "MLE, repetition_penalty 1.2")] == [2, 1]
-    twin = rows["MLE, decoded with γ=0.2"]
-    assert twin.figures["ppl"] == pytest.approx(statistics.mean(e["penalised"]["gamma=0.2"]["ppl"] for e in mle))
-    other = rows["MLE, repetition_penalty 1.2"].figures
-    key = "greedy,repetition_penalty=1.2"
-    assert other["rep_1"] == mle[0]["completion"][key]["rep_1"]
-    assert "ppl" not in other
+    runs = both_seeds(setup, "mle")
+    twin, other = rows["MLE, decoded with γ=0.2"], rows["MLE, repetition_penalty=1.2"]
+    assert [twin.runs, other.runs] == [2, 1]
+    expected = [value(run, "ppl", decoding=None, penalty="gamma=0.2") for run in runs]
+    assert twin.figures["ppl"] == pytest.approx(statistics.mean(expected))
+    fields = {"decoding": "greedy", "penalty": "repetition_penalty=1.2"}
+    assert other.figures["rep_1"] == value(runs[0], "rep_1", **fields)
+    assert "ppl" not in other.figures
+    curves = table(done["wikitext"], "Every point")
+    assert "MLE, repetition_penalty=1.2" not in curves
+    assert {"MLE, decoded with γ=0.2", "SG γ=0.5"} <= set(curves)
 
 
 def test_the_grid_is_the_validation_text_with_one_seed(done, setup):
     rows = table(done["wikitext"], "WikiText-103 validation")
     assert len([row for row in rows.values() if row.kind == "trained"]) == 7
-    found = runs_of(setup, "ul=1.5")[0].load("evaluation")
-    assert rows["UL α=1.5"].figures["ppl"] == found["wikitext-103 valid"]["language_modelling"]["ppl"]
+    first, second = both_seeds(setup, "ul=1.5")
+    assert rows["UL α=1.5"].figures["ppl"] == value(first, "ppl", VALID)
     assert rows["UL α=1.5"].runs == 1
-    assert "wikitext-103 valid" not in runs_of(setup, "ul=1.5")[1].load("evaluation")
+    assert not [row for row in second.rows() if row.split == "valid"]
     assert {plot.name for plot in done["wikitext"].plots} == {"trade-off-rep-1", "trade-off-rep-window-128"}
     assert done["wikitext"].made["seeds"] == [0, 1]
 
@@ -173,33 +185,34 @@ def test_the_grid_is_the_validation_text_with_one_seed(done, setup):
 
 def test_decodings_stand_beside_each_other(done, setup):
     rows = table(done["decoding"], "Decoding")
-    assert list(rows)[:4] == [f"SG γ=0.2 {name}" for name in ("greedy", "beam=3", "top_p=0.9", "top_k=40")]
-    found = runs_of(setup, "ul=1.0")[0].load("evaluation")[TEST]
-    for name in ("greedy", "beam=3", "top_k=40"):
-        assert rows[f"UL α=1.0 {name}"].figures["rep_2"] == found["completion"][name]["rep_2"]
-        assert rows[f"UL α=1.0 {name}"].figures["ppl"] == found["language_modelling"]["ppl"]
-    assert "beam=3" not in runs_of(setup, "ul=1.0")[1].load("evaluation")[TEST]["completion"]
+    sg = [label for label, row in rows.items() if row.objective == "sg"]
+    assert sg == ["SG γ=0.2", *(f"SG γ=0.2, {name}" for name in ("beam=3", "top_p=0.9", "top_k=40"))]
+    first, second = both_seeds(setup, "ul=1.0")
+    for name in ("beam=3", "top_k=40"):
+        assert rows[f"UL α=1.0, {name}"].figures["rep_2"] == value(first, "rep_2", decoding=name)
+        assert rows[f"UL α=1.0, {name}"].figures["ppl"] == value(first, "ppl", decoding=None)
+    assert not [row for row in second.rows() if row.decoding == "beam=3"]
 
 
 def test_lengths_are_beginnings_of_one_text(done, setup, small):
     """Against `generate` of the library itself, and words counted anew."""
     rows = table(done["lengths"], "Rep-1 by")
-    run = runs_of(setup, "mle")[0]
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(run.model_path), small[1]
+    runs, where = both_seeds(setup, "mle"), ("wikitext-103, 2 prefixes", "test")
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(runs[0].model_path), small[1]
     ids = encode_corpus(wikitext103("test"), tokenizer).tolist()
     chunks = [ids[at : at + 300] for at in range(0, len(ids) - 300, 301)]
     prefixes = [chunk[at : at + 50] for chunk in chunks for at in range(0, 300, 50)]
     two = torch.tensor([prefixes[0], prefixes[len(prefixes) // 2]])
     texts = model.generate(two, max_new_tokens=300, min_new_tokens=300, do_sample=False)[:, 50:]
-    stored = run.load("lengths")[TEST]
     for length in (50, 200, 300):
         expected = statistics.mean(rep_1(tokenizer.decode(text[:length])) for text in texts)
-        assert stored["model"][str(length)]["rep_1"] == pytest.approx(expected)
+        assert value(runs[0], "rep_1", where, new_tokens=length) == pytest.approx(expected)
     human = statistics.mean(rep_1(tokenizer.decode(chunks[at][:200])) for at in (0, len(chunks) // 2))
-    assert stored["human"]["200"]["rep_1"] == pytest.approx(human)
-    both = [r.load("lengths")[TEST]["model"]["250"]["rep_1"] for r in runs_of(setup, "mle")]
+    assert value(runs[0], "rep_1", where, new_tokens=200, objective="human") == pytest.approx(human)
+    both = [value(run, "rep_1", where, new_tokens=250) for run in runs]
     assert rows["MLE"].figures["rep_1_at_250"] == pytest.approx(statistics.mean(both))
     assert rows["MLE"].deviations["rep_1_at_250"] == pytest.approx(statistics.stdev(both))
+    assert any("2 of" in note and "beginnings" in note for note in done["lengths"].tables[0].comparison.notes)
 
 
 def test_sensitivity_has_every_gamma_and_no_texts(done, setup):
@@ -208,29 +221,31 @@ def test_sensitivity_has_every_gamma_and_no_texts(done, setup):
         "MLE", "UL α=0.5", "UL α=1.0", "SG γ=0.8", "SG γ=0.5", "SG γ=0.2",
     ]  # fmt: skip
     assert "rep_1" not in rows["SG γ=0.5"].figures
-    found = runs_of(setup, "sg=0.5")[0].load("evaluation")["wikitext-103 valid"]["language_modelling"]
-    assert rows["SG γ=0.5"].figures["uniq"] == found["uniq"]
+    assert rows["SG γ=0.5"].figures["uniq"] == value(both_seeds(setup, "sg=0.5")[0], "uniq", VALID)
     assert [plot.name for plot in done["sensitivity"].plots] == [
         "sensitivity-ppl", "sensitivity-rep", "sensitivity-uniq", "sensitivity-each",
     ]  # fmt: skip
 
 
 def test_texts_that_users_bring(done, setup, tmp_path):
-    with pytest.raises(NotGiven, match=r"cannot be shipped: give its test text.*\(--ptb PATH\)"):
-        open_ended.ptb(setup)
-    with pytest.raises(NotGiven, match=r"\(--imdb PATH\)"):
-        open_ended.imdb(setup)
+    refused, _ = prepare(find(["ptb", "imdb"]), setup)
+    assert all(isinstance(error, NotGiven) for error in refused.values())
+    assert "(--ptb PATH)" in str(refused["ptb"])
+    assert "(--imdb PATH)" in str(refused["imdb"])
     lines = wikitext103("test").splitlines()[100:400]
     (tmp_path / "ptb.test.txt").write_text("\n".join(line for line in lines if line.strip()) + "\n")
     reviews = [json.dumps({"text": f"Review {n}: a film about the number {n % 7}."}) for n in range(510)]
     (tmp_path / "reviews.jsonl").write_text("\n".join(reviews) + "\n")
-    given = replace(setup, data={"ptb": str(tmp_path), "imdb": str(tmp_path / "reviews.jsonl")})
-    for name, corpus in (("ptb", "ptb test"), ("imdb", "imdb")):
-        rows = table(getattr(open_ended, name)(given), corpus)
-        found = [run.load("evaluation")[corpus]["language_modelling"]["ppl"] for run in runs_of(setup, "sg=0.2")]
-        assert rows["SG γ=0.2"].figures["ppl"] == pytest.approx(statistics.mean(found))
+    both = replace(setup, data={"ptb": str(tmp_path), "imdb": str(tmp_path / "reviews.jsonl")})
+    experiments = find(["ptb", "imdb"])
+    assert prepare(experiments, both) == ({}, {})
+    for experiment, where in zip(experiments, (("ptb", "test"), ("imdb", None)), strict=True):
+        rows = table(experiment.show(both), experiment.name)
+        values = [value(run, "ppl", where) for run in both_seeds(setup, "sg=0.2")]
+        assert rows["SG γ=0.2"].figures["ppl"] == pytest.approx(statistics.mean(values))
     (tmp_path / "ptb.test.txt").unlink()
-    again = table(open_ended.ptb(setup), "ptb test")  # the figures are there: the text is not wanted again
+    assert prepare(experiments[:1], setup) == ({}, {})
+    again = table(experiments[0].show(setup), "ptb test")  # the figures are there: the text is not wanted again
     assert again["MLE"].runs == 2
 
 
@@ -257,8 +272,8 @@ def test_results_travel_without_weights(done, setup, tmp_path, monkeypatch):
             (open_ended_decoding.lengths, "lengths"), (open_ended.sensitivity, "sensitivity"),
         ):  # fmt: skip
             for before, after in zip(done[name].tables, run(elsewhere).tables, strict=True):
-                assert [s.as_dict() for s in before.comparison.systems] == [
-                    s.as_dict() for s in after.comparison.systems
+                assert [(s.label, s.figures, s.deviations) for s in before.comparison.systems] == [
+                    (s.label, s.figures, s.deviations) for s in after.comparison.systems
                 ]
     finally:
         moved.rename(recorded)
@@ -275,7 +290,7 @@ def test_what_is_there_is_shown(done, setup, tmp_path, monkeypatch):
     assert [rows[objectives.parse(name).label].runs for name in MAIN] == [2, 2, 1]
     assert table(open_ended_decoding.lengths(here), "Rep-1 by")["SG γ=0.2"].runs == 1
     assert len(table(open_ended_decoding.decoding(here), "Decoding")) == 13
-    with pytest.raises(NotGiven, match="no run has figures on wikitext-103 test yet"):
+    with pytest.raises(NotGiven, match="no run has figures on wikitext-103 yet"):
         open_ended.wikitext(replace(here, out=tmp_path / "empty"))
 
 
@@ -302,43 +317,11 @@ def test_the_least_that_is_there_is_shown(done, setup, tmp_path, there):
             open_ended_decoding.lengths(here)
     for name in there:  # stopped before the validation text, and before any text was written
         run = Run.open(tmp_path / "runs" / "tiny" / f"{name}-seed-0")
-        found = run.load("evaluation")[TEST]
-        run.save("evaluation", {TEST: {key: found[key] for key in found if key != "completion"}})
+        rows_left = [row for row in run.rows() if row.split != "valid" and row.new_tokens is None]
+        run.save("results.jsonl", [row.as_dict() for row in rows_left])
     outcome = open_ended.wikitext(here)
     assert "rep_1" not in table(outcome, "WikiText-103 test")[trained_rows[0].label].figures
     assert not [shown for shown in outcome.tables if "validation" in shown.title]
-
-
-def test_processes_that_share_a_machine_time_nothing(saved_small, tmp_path):
-    """The first seed of the three is trained alone before; only its time is kept."""
-    setup = Setup("smoke", tmp_path, str(saved_small), devices=("", ""))
-    scale = scale_of(setup)
-    chosen = [scale.job(name, seed) for seed in (0, 1) for name in ("mle", "sg=0.2")]
-    runs = trained(setup, chosen)
-    assert [run.path.name for run in runs] == ["mle-seed-0", "sg-0.2-seed-0", "mle-seed-1", "sg-0.2-seed-1"]
-    assert open_ended_scale.alone(folder_of(setup, str(saved_small))) == ["mle-seed-0", "sg-0.2-seed-0"]
-
-
-def test_the_account_of_who_was_alone_survives_a_kill(saved_small, tmp_path, monkeypatch):
-    """Killed in the middle, the same three go on alone; what one process did before counts as alone."""
-    setup = Setup("smoke", tmp_path, str(saved_small))
-    scale = scale_of(setup)
-    chosen = [scale.job(name, 0) for name in MAIN]
-    trained(setup, chosen[:1])  # by one process, without an account
-    folder = folder_of(setup, str(saved_small))
-    assert open_ended_scale.alone(folder) is None
-    calls = []
-
-    def killed(jobs_: Any, folder_: Path, *, devices: Any, progress: Any) -> None:
-        calls.append(([job.name for job in jobs_], list(devices)))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(open_ended_scale, "run_jobs", killed)
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            trained(replace(setup, devices=("7", "8")), chosen)
-    assert calls == [(["ul-1.0-seed-0", "sg-0.2-seed-0"], ["7"])] * 2
-    assert open_ended_scale.alone(folder) == ["mle-seed-0", "ul-1.0-seed-0", "sg-0.2-seed-0"]
 
 
 def test_a_gguf_file_is_unpacked_once(small, saved_small, tmp_path, monkeypatch):
@@ -366,17 +349,18 @@ def test_processes_of_one_gpu(tmp_path, monkeypatch):
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    for gib, processes in ((16, 0), (40, 0), (48, 2), (80, 3), (139.8, 4), (300, 4)):
+    for gib, processes in ((16, 1), (40, 1), (48, 2), (80, 3), (139.8, 4), (300, 4)):
         told = SimpleNamespace(total_memory=int(gib * 2**30))
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda place, told=told: told)
         assert list(open_ended_scale.devices_of(Setup("gpu", tmp_path))) == ["3"] * processes
-    assert open_ended_scale.devices_of(Setup("smoke", tmp_path)) == []
+    assert open_ended_scale.devices_of(Setup("smoke", tmp_path)) is None
     assert open_ended_scale.devices_of(Setup("gpu", tmp_path, devices=("1",))) == ("1",)
 
 
 def test_a_base_model_that_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match=r"base-small is not there: make it \(python -m paper.base_model"):
-        open_ended.wikitext(Setup("gpu", tmp_path))
+    refused, failed = prepare(find(["wikitext"]), Setup("gpu", tmp_path))
+    assert "base-small is not there: make it (python -m paper.base_model" in str(refused["wikitext"])
+    assert failed == {}
 
 
 def test_nothing_half_done_is_taken_for_done(setup, done, tmp_path):

@@ -1,95 +1,179 @@
-"""Summarisation beside the paper: stored results without weights, the paper's settings, its scale's first steps."""
+"""Summarisation beside the paper: runs without weights, the paper's settings, its scale's first steps, differences."""
 
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from paper import NotGiven, Setup
+from paper import summarization as experiment
+from paper.catalogue import find, prepare
+from paper.differences import differences, is_complete
+from paper.outcome import NotGiven, Setup
 from paper.printed import SETTINGS
-from paper.summaries import summarization, summarization_decoding
+from paper.summaries import jobs, summarization, summarization_decoding
+from paper.summarization import Plan, chosen, jobs_of, runs_of
 from paper.summary_plans import PAPER_CORPORA, paper_plan, plans, split_news
-from scalegrad.data.embedded import scitldr
+from scalegrad.data.pairs import Pair
+from scalegrad.runs import Run, rows_of, run_jobs, run_name, samples_name
 from scalegrad.tasks.summarization.corpora import PAPER_SIZES
-from scalegrad.tasks.summarization.training import train
+from scalegrad.tasks.summarization.evaluation import Evaluation
+from scalegrad.tasks.summarization.recipes import small
+from scalegrad.tasks.summarization.training import Task, train
+from scalegrad.tasks.summarization.writing import STOCHASTIC
 from tests.tiny_bert import save_tiny_bert
 
-TEST = scitldr("test")[:2]
-RIGHT = [pair.references[0] for pair in TEST]  # ROUGE 100
-WRONG = ["zebra zebra zebra zebra", "xylophone quartz"]  # ROUGE 0; Rep-1 3/4 of the first, the second is too short
+BEAM = "beam=5,block_words=3"
+PAIRS = [Pair("1", ("a b c d e f g h",), ("a b c d",)), Pair("2", ("a b c d e f g h",), ("e f g h",))]
 
 
-def stored(objective, seed, beam, **others):
-    scores = {"0.0": 10.0, "1.0": 30.0 if objective in ("ul=1.0", "sg=0.2") else 20.0}
-    evaluation = {
-        "length_normalisation": {"beta": 1.0, "validation_scores": scores},
-        "notes": ["3 of 618 articles are longer than 512 tokens and cut there."],
-    }
-    return {
-        "objective": objective, "seed": seed, "evaluation": evaluation, "summaries": {"beam": beam, **others},
-        "trained": {"steps": 9, "selected_step": 8, "validation_ppl": 30.0, "seconds": 5.0}, "model_parameters": 7,
-    }  # fmt: skip
+def store(plan, folder, objective, seed, rouge, score=20.0, texts=("a b c d", "e f g h")):
+    """A finished, evaluated run: its records, and no weights."""
+    config = {"task": "summarization", "model": plan.tasks[seed].model, "objective": objective,
+              "recipe": plan.tasks[seed].recipe.record(), "data": {"name": plan.corpus}, "seed": seed}  # fmt: skip
+    run = Run.create(folder / run_name(objective, seed), config, files=())
+    run.finish({"selected_step": 8, "steps": 9, "validation_ppl": 30.0, "seconds": 5.0})
+    about = {**run.about(), "corpus": plan.corpus}
+    for place, decoding in enumerate((BEAM, *(STOCHASTIC if objective == "mle" else ()))):
+        figures = {"rouge_1": {"value": rouge - place, "low": 0.0, "high": 99.0, "n": 2}, "beta": 1.0}
+        run.add(rows_of(figures, **about, split="test", decoding=decoding), {"corpus": plan.corpus, "split": "test",
+                "decoding": decoding}, notes=["3 of 618 articles are cut."])  # fmt: skip
+    run.add(rows_of({"mean_rouge": score}, **about, split="validation", decoding=BEAM))
+    people = {**about, "objective": "human", "strength": None, "seed": None, "step": None}
+    run.add(rows_of({"words": 19.6}, **people, split="test"))
+    records = [{"id": p.id, "prefix": p.text, "continuation": t} for p, t in zip(PAIRS, texts, strict=True)]
+    run.save(f"samples/{samples_name(plan.corpus, 'test', BEAM)}", records)
+    return run
 
 
-def experiment():
-    """A grid with the first seed, MLE and the chosen α and γ with two more: SG is right, UL half right, MLE wrong."""
-    half, sampled = [RIGHT[0], WRONG[1]], dict.fromkeys(("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100"), WRONG)
-    results = [stored("mle", seed, RIGHT if seed == 2 else WRONG, **sampled) for seed in range(3)]
-    results += [stored(f"ul={alpha}", 0, half) for alpha in (0.5, 1.0, 1.5)]
-    results += [stored(f"sg={gamma}", 0, RIGHT) for gamma in (0.2, 0.5, 0.8)]
-    results += [
-        stored(one, seed, RIGHT if one == "sg=0.2" else half) for one in ("ul=1.0", "sg=0.2") for seed in (1, 2)
-    ]
-    about = {"hardware": "a GPU", "versions": {"torch": "2.11"}, "started": "today"}
-    return {
-        "experiment": "abstracts", "settings": {"choose": 60, "limit": None}, "environment": about, "seconds": 12.0,
-        "test": [pair.id for pair in TEST], "chosen": {}, "results": results, "failed": [],
-    }  # fmt: skip
+@pytest.fixture
+def setup(tmp_path, monkeypatch):
+    """A grid with the first seed, MLE and the chosen α and γ with two more; nothing is left to do."""
+    setup = Setup("gpu", tmp_path)
+    (plan,) = plans(setup, tmp_path)
+    folder = tmp_path / "runs" / "summarization" / "scitldr"
+    for seed in range(3):
+        store(plan, folder, "mle", seed, 30.0 + seed)
+        store(plan, folder, "ul=1.0", seed, 40.0, score=30.0)
+        store(plan, folder, "sg=0.2", seed, 50.0, score=30.0)
+        (folder / run_name("selector", seed)).mkdir()
+        (folder / run_name("selector", seed) / "done.json").write_text("{}")
+    for objective in ("ul=0.5", "ul=1.5", "sg=0.5", "sg=0.8"):
+        store(plan, folder, objective, 0, 20.0)
+    monkeypatch.setattr(Plan, "test", lambda self: PAIRS)
+    experiment._write_differences(replace(plan, how=replace(plan.how, mover=False)), folder)
+    return setup
 
 
-@pytest.fixture(scope="module")
-def setup(tmp_path_factory):
-    out = tmp_path_factory.mktemp("out")
-    folder = out / "runs" / "summarization"
-    folder.mkdir(parents=True)
-    (folder / "abstracts.json").write_text(json.dumps(experiment()))
-    return Setup("gpu", out)
-
-
-def test_stored_results_become_tables_without_weights(setup):
-    found = summarization(setup)
-    ((title, table),) = [(shown.title, shown.comparison) for shown in found.tables]
+def test_runs_become_tables_without_weights(setup):
+    assert [job.name for job in jobs(setup) if not job.is_done()] == []
+    outcome = summarization(setup)
+    ((title, table),) = [(shown.title, shown.comparison) for shown in outcome.tables]
     assert title == "BertSum on the abstracts of SciTLDR, 2 test texts"
     rows = {system.label: system for system in table.systems}
     assert list(rows)[:8] == [
-        "MLE", "UL α=0.5", "UL α=1.0", "UL α=1.5", "SG γ=0.8", "SG γ=0.5", "SG γ=0.2", "Reference",
+        "MLE", "UL α=0.5", "UL α=1.0", "UL α=1.5", "SG γ=0.8", "SG γ=0.5", "SG γ=0.2", "Human",
     ]  # fmt: skip
     mle, ul, sg = rows["MLE"], rows["UL α=1.0"], rows["SG γ=0.2"]
-    assert mle.figures["rouge_1"] == pytest.approx(100 / 3)  # 0, 0 and 100 by seed
-    assert mle.deviations["rouge_1"] == pytest.approx(100 / 3**0.5)
+    assert (mle.figures["rouge_1"], mle.deviations["rouge_1"]) == (31.0, 1.0)
     assert (mle.runs, ul.runs, sg.runs, rows["UL α=0.5"].runs) == (3, 3, 3, 1)
-    assert ul.figures["rouge_1"] == pytest.approx(50)
-    assert ul.intervals["rouge_1"] == pytest.approx((0, 100))
-    assert (sg.figures["rouge_1"], sg.intervals["rouge_1"]) == (pytest.approx(100), pytest.approx((100, 100)))
+    assert rows["UL α=0.5"].intervals["rouge_1"] == (0.0, 99.0)
+    assert [label for label, row in rows.items() if row.chosen] == ["UL α=1.0", "SG γ=0.2"]
     assert rows["SG γ=0.8, in the paper"].figures["rouge_1"] == 42.19
     assert rows["SG γ=0.8, in the paper (NYT50)"].figures["rouge_1"] == 49.29
-    assert "compare the order and the gaps, not the values" in found.said[0]
-    assert found.made["abstracts"]["runs"]["sg=0.2 seed 2"] == "step 8 of 9, validation perplexity 30.00, 5 s; β=1"
-    assert [plot.name for plot in found.plots] == ["abstracts-gains"]
-    assert not (setup.runs / "summarization" / "abstracts").exists()  # nothing was trained
+    assert "compare the order and the gaps, not the values" in outcome.notes[0]
+    made = outcome.made["scitldr"]["runs"]
+    assert made["sg-0.2-seed-2"] == "step 8 of 9, validation perplexity 30.00, 5 s; β=1"
+    assert [plot.name for plot in outcome.plots] == ["scitldr-gains"]
+    assert [len(system.samples) for system in table.systems[:2]] == [2, 2]
 
 
 def test_sampling_against_the_beam(setup):
-    found = summarization_decoding(setup)
-    table = found.tables[0].comparison
+    outcome = summarization_decoding(setup)
+    table = outcome.tables[0].comparison
     here = {system.label: system.figures["rouge_1"] for system in table.of_kind("trained", "decoded")}
-    assert here == pytest.approx({
-        "MLE top_p=0.3": 0, "MLE top_p=0.9": 0, "MLE top_k=40": 0, "MLE top_k=100": 0, "MLE beam=5": 100 / 3,
-    })  # fmt: skip
+    assert here == {"MLE": 31.0, "MLE, top_p=0.3": 30.0, "MLE, top_p=0.9": 29.0, "MLE, top_k=40": 28.0,
+                    "MLE, top_k=100": 27.0}  # fmt: skip
     rows = {system.label: system.figures for system in table.systems}
-    assert rows["MLE top_p=0.3"]["rep_1"] == pytest.approx(3 / 4)
-    assert rows["MLE beam=5, in the paper"] == {"rouge_1": 48.73, "moverscore_1": 28.73}
-    assert [plot.name for plot in found.plots] == ["abstracts-decoding"]
+    assert rows["MLE, beam=5, in the paper"] == {"rouge_1": 48.73, "moverscore_1": 28.73}
+    assert [plot.name for plot in outcome.plots] == ["scitldr-decoding"]
+
+
+# ---- a plan ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plan(tmp_path):
+    bert = save_tiny_bert(tmp_path / "bert", positions=192)
+
+    def task(seed):
+        recipe = small(seed)
+        return Task(
+            str(bert),
+            "scitldr",
+            replace(
+                recipe,
+                selector=replace(recipe.selector, max_steps=1, evaluate_every=1, trackers=(), precision="fp32"),
+                writer=replace(recipe.writer, max_steps=2, evaluate_every=2, trackers=(), precision="fp32"),
+                decoder_shape={"decoder_layers": 1, "decoder_inner": 16},
+            ),
+            limit=8,
+        )
+
+    how = Evaluation(betas=(0.0, 1.0), new_tokens=4, mover=False, batch=8)
+    return Plan("scitldr", (task(0), task(1)), ("mle", "sg=0.8", "sg=0.5"), how, choose=2, limit=2)
+
+
+def test_a_plan_is_done_in_stages_and_once(plan, tmp_path):
+    """Stage 1, all three with the first seed, then MLE and the better γ with the second, then the differences."""
+    folder = tmp_path / "runs" / "scitldr"
+    stages = []
+    while waiting := [job for job in jobs_of(plan, folder) if not job.is_done()]:
+        stages.append([job.name.split("/")[1] for job in waiting])
+        run_jobs(waiting, tmp_path / "runs")
+    better = run_name(chosen(plan, folder)[1], 1)
+    assert stages == [
+        ["selector-seed-0", "selector-seed-1"], ["mle-seed-0", "sg-0.8-seed-0", "sg-0.5-seed-0"],
+        ["mle-seed-1", better], ["differences"],
+    ]  # fmt: skip
+    scores = {row.strength: row.value for run in runs_of(plan, folder) for row in run.rows()
+              if (row.metric, row.objective, row.seed) == ("mean_rouge", "sg", 0)}  # fmt: skip
+    assert chosen(plan, folder) == ["mle", f"sg={max(scores, key=lambda strength: (scores[strength], -strength))}"]
+    mle = Run.open(folder / "mle-seed-0").rows()
+    assert {row.decoding for row in mle if row.metric == "rouge_1"} == {BEAM, *STOCHASTIC}
+    assert jobs_of(plan, folder) == []
+    other = replace(plan.tasks[0].recipe, source_tokens=99)
+    with pytest.raises(ValueError, match="holds a run of other settings"):
+        jobs_of(replace(plan, tasks=(replace(plan.tasks[0], recipe=other),)), folder)
+
+
+def test_a_beta_that_is_set_is_not_chosen_and_the_only_strength_is(plan, tmp_path):
+    one = replace(plan, tasks=plan.tasks[:1], objectives=("mle", "sg=0.8"), betas={"sg=0.8": 1.5})
+    assert one.evaluation("sg=0.8").betas == (1.5,)
+    assert one.evaluation("mle").strategies == STOCHASTIC
+    assert chosen(one, tmp_path) == ["mle", "sg=0.8"]
+
+
+def test_differences_from_mle_of_the_same_seeds_by_hand(plan, tmp_path):
+    """ROUGE-1, of MLE 50 and 0 by seed, of SG 100 and 0: text 1 gains 0 and 0, text 2 100 and 0."""
+    right, half, wrong = ("a b c d", "e f g h"), ("a b c d", "x y z w"), ("x y z w", "x y z w")
+    runs = [store(plan, tmp_path, "mle", 0, 1.0, texts=half), store(plan, tmp_path, "mle", 1, 1.0, texts=wrong)]
+    runs.append(store(plan, tmp_path, "sg=0.8", 0, 1.0, texts=right))
+
+    def gain(runs):
+        rows = differences(runs, "scitldr", plan.how.beam, PAIRS, False, "cpu")
+        assert is_complete(rows, runs)
+        assert not is_complete(rows[1:1], runs)
+        return next(row for row in rows if row.metric == "rouge_1_minus_mle")
+
+    first = gain(runs)  # of the first seed, which both have
+    assert (first.value, first.low, first.high) == pytest.approx((50, 0, 100))
+    assert (first.sd, first.n, first.strength) == (None, 1, 0.8)
+    both = gain([*runs, store(plan, tmp_path, "sg=0.8", 1, 1.0, texts=wrong)])
+    assert (both.value, both.sd, both.n) == (pytest.approx(25), pytest.approx(np.std([50, 0], ddof=1)), 2)
+
+
+# ---- data and scales -------------------------------------------------------------------------------------------------
 
 
 def news_folder(folder, train=8, test=2):
@@ -104,28 +188,11 @@ def test_news_are_split_and_the_test_file_is_the_test_set(tmp_path):
     from scalegrad.tasks.summarization.corpora import load_split
 
     data = split_news(news_folder(tmp_path / "news"), tmp_path / "data", validation=3)
-    found = [[pair.id for pair in load_split(data, split)] for split in ("train", "validation", "test")]
-    assert found == [["0", "1", "2", "3", "4"], ["5", "6", "7"], ["100", "101"]]
+    splits = [[pair.id for pair in load_split(data, split)] for split in ("train", "validation", "test")]
+    assert splits == [["0", "1", "2", "3", "4"], ["5", "6", "7"], ["100", "101"]]
     assert load_split(data, "test")[0].references == ("one\ntwo",)
     with pytest.raises(ValueError, match="8 pairs to train on, and 100 of them are to choose by"):
         split_news(tmp_path / "news", tmp_path / "data")
-
-
-def test_stored_news_need_no_model(tmp_path):
-    """Two articles, whose summary is "one two": MLE says it once of two, SG always."""
-    folder = tmp_path / "runs" / "summarization"
-    folder.mkdir(parents=True)
-    (folder / "abstracts.json").write_text(json.dumps(experiment()))
-    said = {"mle": ["one two", "xx yy"], "sg=0.2": ["one two"] * 2}
-    results = [stored(one, 0, said.get(one, ["xx yy"] * 2)) for one in ("mle", "ul=0.5", "sg=0.8", "sg=0.5", "sg=0.2")]
-    settings = {"model": "elsewhere.gguf", "choose": 50, "limit": None}
-    found = experiment() | {"experiment": "news", "settings": settings, "test": ["100", "101"], "results": results}
-    (folder / "news.json").write_text(json.dumps(found))
-    data = {"news": str(news_folder(tmp_path / "news", train=102))}
-    outcome = summarization(Setup("gpu", tmp_path, data=data))
-    assert [shown.title for shown in outcome.tables][1] == "A causal LM on CNN/DM news, 2 test texts"
-    rows = {system.label: system.figures for system in outcome.tables[1].comparison.systems}
-    assert (rows["MLE"]["rouge_1"], rows["SG γ=0.2"]["rouge_1"]) == pytest.approx((50, 100))
 
 
 @pytest.mark.parametrize("corpus", PAPER_CORPORA)
@@ -136,74 +203,68 @@ def test_the_papers_scale_has_the_papers_settings(corpus):
     (task,) = plan.tasks
     assert (task.model, task.data, task.limit, plan.limit) == ("google-bert/bert-base-uncased", corpus, None, None)
     assert PAPER_SIZES[corpus] == settings["sizes"]
-    assert plan.objectives == ("mle", f"ul={settings['UL']['alpha']}", f"sg={settings['SG']['gamma']}")
-    for objective, row in zip(plan.objectives, ("MLE", "UL", "SG"), strict=True):
-        assert task.recipe.encoder.lr == settings[row]["lr_bert"]
-        assert task.recipe.decoder.lr == settings[row]["lr_decoder"]
-        assert task.recipe.tokens == settings[row]["batch"]
-        assert plan.betas[objective] == settings[row]["beta"]
-        assert plan.how.beams == settings[row]["beam"]
+    assert plan.objectives == ("mle", f"ul={settings['ul']['alpha']}", f"sg={settings['sg']['gamma']}")
+    for objective, name in zip(plan.objectives, ("mle", "ul", "sg"), strict=True):
+        assert task.recipe.encoder.lr == settings[name]["lr_bert"]
+        assert task.recipe.decoder.lr == settings[name]["lr_decoder"]
+        assert task.recipe.tokens == settings[name]["batch"]
+        assert plan.betas[objective] == settings[name]["beta"]
+        assert plan.how.beams == settings[name]["beam"]
 
 
 class FirstStep(Exception):
     pass
 
 
-def stop(seen):
-    def progress(what, done, total):
-        seen.append((what.split(" · ")[0], done, total))
-        raise FirstStep
-
-    return progress
-
-
 def test_the_papers_scale_down_to_its_first_steps(tmp_path):
-    """With a tiny BERT and a few pairs in their places: a step of selection, and one of writing."""
+    """With a tiny BERT and a few pairs in their places: stage 1 is the first job; then a step of writing."""
+    from scalegrad.training import training_progress
+
     bert = save_tiny_bert(tmp_path / "bert", positions=128)
     data = tmp_path / "cnn"
     data.mkdir()
     for split in ("train", "validation", "test"):
         row = json.dumps({"article": ["the cat sat on the mat .", "the dog ran ."], "highlights": "a cat sat"})
         (data / f"{split}.jsonl").write_text(f"{row}\n" * 6)
-    seen = []
-    setup = Setup("paper", tmp_path, model=str(bert), data={"cnn_dailymail": str(data)}, progress=stop(seen))
-    with pytest.raises(FirstStep):
-        summarization(setup)
+    setup, seen = Setup("paper", tmp_path, model=str(bert), data={"cnn_dailymail": str(data)}), []
+    assert [job.name for job in jobs(setup)] == ["cnn-dm/selector-seed-0"]
     (plan,) = plans(setup, tmp_path)
     writing = replace(plan.tasks[0], recipe=replace(plan.tasks[0].recipe, selector=None))
-    from scalegrad.training import training_progress
+
+    def stop(what, done, total):
+        seen.append((what.split(" · ")[0], done, total))
+        raise FirstStep
 
     with pytest.raises(FirstStep):
-        train(writing, ["sg=0.8"], tmp_path / "second", callbacks=lambda s: [training_progress(stop(seen), s)])
-    assert seen == [("training selector, seed 0", 1, 50_000), ("sg=0.8", 1, 200_000)]
+        train(writing, ["sg=0.8"], tmp_path / "second", callbacks=lambda s: [training_progress(stop, s)])
+    assert seen == [("sg=0.8", 1, 200_000)]
 
 
-def test_only_done_trains_nothing(setup, tmp_path):
-    """What a stopped machine left: MLE with one seed and SG; then without MLE, and nothing at all."""
-    folder = tmp_path / "runs" / "summarization"
+def test_only_done_trains_nothing(tmp_path):
+    """What a stopped machine left: nothing at all, MLE with one seed and SG; then without MLE."""
     here = Setup("gpu", tmp_path, only_done=True)
     with pytest.raises(NotGiven, match="no summaries were written yet"):
         summarization(here)
-    assert not folder.exists()
-    folder.mkdir(parents=True)
-    whole = experiment()
-    few = [one for one in whole["results"] if one["seed"] == 0 and one["objective"] in ("mle", "sg=0.2")]
-    (folder / "abstracts.json").write_text(json.dumps(whole | {"results": few}))
-    rows = {system.label: system for system in summarization(here).tables[0].comparison.systems}
-    assert [label for label, row in rows.items() if row.kind == "trained"] == ["MLE", "SG γ=0.2"]
-    assert (rows["MLE"].figures["rouge_1"], rows["SG γ=0.2"].figures["rouge_1"]) == (0.0, pytest.approx(100))
-    (folder / "abstracts.json").write_text(json.dumps(whole | {"results": few[1:]}))
+    assert not (tmp_path / "runs").exists()
+    (plan,) = plans(here, tmp_path)
+    folder = tmp_path / "runs" / "summarization" / "scitldr"
+    store(plan, folder, "sg=0.2", 0, 50.0)
     with pytest.raises(NotGiven, match="the MLE model has no summaries yet"):
         summarization(here)
-    assert not (folder / "abstracts").exists()
+    store(plan, folder, "mle", 0, 30.0)
+    assert prepare(find(["summarization"]), here) == ({}, {})
+    rows = {system.label: system for system in summarization(here).tables[0].comparison.systems}
+    assert {label: row.figures["rouge_1"] for label, row in rows.items() if row.kind == "trained"} == {
+        "MLE": 30.0, "SG γ=0.2": 50.0,
+    }  # fmt: skip
 
 
 def test_a_model_that_is_no_bert_and_nyt50_that_is_not_there_are_said(setup, tmp_path):
     from transformers import GPT2Config
 
     GPT2Config(n_layer=1).save_pretrained(tmp_path / "gpt2")
-    said = summarization(replace(setup, model=str(tmp_path / "gpt2"))).said
-    assert said[2] == f"{tmp_path / 'gpt2'} is no BERT, so BertSum began with the scale's own encoder."
+    notes = summarization(replace(setup, model=str(tmp_path / "gpt2"))).notes
+    assert notes[2] == f"{tmp_path / 'gpt2'} is no BERT, so BertSum began with the scale's own encoder."
     (plan,) = plans(Setup("paper", tmp_path, data={"cnn_dailymail": "x"}), tmp_path)
     both = plans(Setup("paper", tmp_path, data={"cnn_dailymail": "x", "nyt50": "y"}), tmp_path)
-    assert (plan.name, [one.name for one in both]) == ("cnn_dailymail", ["cnn_dailymail", "nyt50"])
+    assert (plan.corpus, [one.corpus for one in both]) == ("cnn/dm", ["cnn/dm", "nyt50"])

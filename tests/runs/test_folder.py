@@ -126,8 +126,8 @@ def files_of(path):
 
 
 def test_overwriting_leaves_nothing_of_the_run_before(tmp_path):
-    run = Run.create(tmp_path / "run", CONFIG, files=("evaluation.json", "mine.json"))
-    for name in ("evaluation", "mine", "done", "samples/greedy.jsonl"):
+    run = Run.create(tmp_path / "run", CONFIG, files=("mine.json",))
+    for name in ("mine", "done", "samples/greedy.jsonl"):
         run.save(name, [{}])
     run.log({"step": 1})
     for name in ("model", "adapter", "tensorboard", ".model", ".old-model", "checkpoints/.writing"):
@@ -142,7 +142,7 @@ def test_overwriting_leaves_nothing_of_the_run_before(tmp_path):
 
 
 def test_a_run_writes_only_what_it_declares(tmp_path):
-    run = Run.create(tmp_path / "run", CONFIG, files=("evaluation.json", "lengths.json"))
+    run = Run.create(tmp_path / "run", CONFIG, files=("lengths.json",))
     for opened in (run, Run.open(run.path), Run.create(run.path, CONFIG)):  # a folder remembers what was declared
         opened.save("lengths", {})
         with pytest.raises(ValueError, match=r"captions\.json is not among .*lengths\.json"):
@@ -176,9 +176,9 @@ def test_metrics_survive_a_torn_line_and_go_back(tmp_path):
 
 def test_save_and_load(tmp_path):
     run = Run.create(tmp_path / "run", CONFIG)
-    run.save("evaluation", {"wikitext-103": {"ppl": 20.5}})
+    run.save("done", {"validation_ppl": 20.5})
     run.save("samples/greedy.jsonl", [{"id": 0, "continuation": "a"}, {"id": 1, "continuation": "b"}])
-    assert json.loads((run.path / "evaluation.json").read_text()) == {"wikitext-103": {"ppl": 20.5}}
+    assert json.loads((run.path / "done.json").read_text()) == {"validation_ppl": 20.5}
     assert [record["continuation"] for record in run.load("samples/greedy.jsonl")] == ["a", "b"]
     with pytest.raises(FileNotFoundError, match=r"has no samples/none\.jsonl"):
         run.load("samples/none.jsonl")

@@ -1,6 +1,9 @@
 """Jobs: each is run once, a failure stops no other, and what is done is not done again."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -8,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scalegrad.runs import Job, JobsFailed, run_jobs
+from scalegrad.runs.jobs import several_gpus
 
 
 def work(path, progress=None):
@@ -68,3 +72,51 @@ def test_two_jobs_of_one_name_are_refused(tmp_path):
     same = Job("job", partial(work, str(tmp_path / "a")))
     with pytest.raises(ValueError, match="named twice"):
         run_jobs([same, same], tmp_path / "out")
+
+
+ORPHAN = """
+import multiprocessing, os, time
+from concurrent.futures import ProcessPoolExecutor
+from scalegrad.runs.jobs import _begin
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    free = context.Queue()
+    free.put(("", 1, 1))
+    with ProcessPoolExecutor(1, context, _begin, (free, context.Queue())) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        pool.submit(time.sleep, 600).result()
+"""
+
+
+def alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc on this system")
+def test_a_process_ends_with_the_one_that_started_it(tmp_path):
+    """Killed without a chance to tidy up, as by a full machine: what it started must not write on."""
+    (tmp_path / "orphan.py").write_text(ORPHAN)
+    parent = subprocess.Popen([sys.executable, str(tmp_path / "orphan.py")], stdout=subprocess.PIPE, text=True)
+    child = int(parent.stdout.readline())
+    assert alive(child)
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    began = time.monotonic()
+    while alive(child) and time.monotonic() - began < 20:
+        time.sleep(0.1)
+    assert not alive(child)
+
+
+def test_gpus_by_name(monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert several_gpus() == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    assert several_gpus() == ["3", "5"]
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    assert several_gpus() == []

@@ -30,6 +30,8 @@ def test_a_line_that_a_kill_tore_is_left_out(tmp_path):
     whole = (tmp_path / FILE).read_text()
     (tmp_path / FILE).write_text(whole[:-5])
     assert [row.metric for row in read_rows(tmp_path / FILE)] == ["ppl"]
+    write_rows(tmp_path / FILE, rows_of({"uniq": 9}))  # in its place
+    assert [row.metric for row in read_rows(tmp_path / FILE)] == ["ppl", "uniq"]
 
 
 def test_a_field_that_no_row_has_is_refused(tmp_path):
@@ -46,5 +48,9 @@ def test_a_run_knows_what_was_measured_under_which_settings(tmp_path):
     again = Run.open(run.path)
     assert again.evaluation(settings)["notes"] == ["few prefixes"]
     assert again.evaluation({**settings, "prefixes": 4}) is None
+    run.add(rows_of({"rep_1": 0.4}, seed=0), {**settings, "prefixes": 4})
+    assert again.evaluation(settings) is None  # its rows were replaced
+    assert again.measured(settings)["settings"]["prefixes"] == 4
+    run.add(rows_of({"rep_1": 0.5}, seed=0), settings)
     assert [(row.run, row.value) for row in again.rows()] == [("sg-0.2-seed-0", 0.5)]
     assert Run.create(run.path, {"seed": 1}, overwrite=True).rows() == []

@@ -12,13 +12,14 @@ from paper.lengths import measure_lengths
 from scalegrad import training
 from scalegrad.decoding import load
 from scalegrad.objectives.objective import Objective
-from scalegrad.runs import Run
+from scalegrad.runs import JobsFailed, Run
 from scalegrad.tasks.captioning import experiment as captioning
+from scalegrad.tasks.captioning.splits import Scenes
 from scalegrad.tasks.captioning.training import SCENES
 from scalegrad.tasks.open_ended import training as open_ended
 from scalegrad.tasks.open_ended.config import TrainConfig
 from scalegrad.tasks.open_ended.corpora import find_corpus
-from scalegrad.tasks.open_ended.evaluation import evaluate_run
+from scalegrad.tasks.open_ended.evaluation import Options, evaluate_run
 from scalegrad.tasks.summarization import training as summarization
 from scalegrad.tasks.summarization.config import Task
 from scalegrad.tasks.summarization.recipes import Recipe
@@ -83,20 +84,18 @@ def test_summarization(tmp_path, no_training):
         recipe=Recipe(writer=QUICK, target_tokens=12),
         template="{article} show :",
     )
-    old_run(tmp_path / "out" / "mle", "summarization", summarization.FILES)
+    old_run(tmp_path / "out" / "mle-seed-0", "summarization", ())
     with pytest.raises(Stop):
         summarization.train(task, ["mle"], tmp_path / "out", overwrite=True)
-    assert files_of(tmp_path / "out" / "mle") == NEW
+    assert files_of(tmp_path / "out" / "mle-seed-0") == NEW
 
 
 def test_captioning(tmp_path, no_training):
-    example = captioning.Example("a", torch.zeros(2, 4), "a dog .")
-    splits = captioning.Splits([example], [example], [example], "", {"name": "made"})
     recipe = replace(SCENES, epochs=1, more_than=0)
-    old_run(tmp_path / "run", "captioning", captioning.FILES)
-    with pytest.raises(Stop):
-        captioning.run_objective(Objective("mle"), splits, recipe, tmp_path / "run", overwrite=True)
-    assert files_of(tmp_path / "run") == NEW
+    old_run(tmp_path / "mle-seed-0", "captioning", ())
+    with pytest.raises(JobsFailed, match="Stop"):
+        captioning.train_captioners(Scenes(2, 1, 1), recipe, tmp_path, [Objective("mle")], processes=1, overwrite=True)
+    assert files_of(tmp_path / "mle-seed-0") == NEW
 
 
 @pytest.mark.parametrize("before", ["open_ended", "summarization", "captioning"])
@@ -119,11 +118,13 @@ def test_figures_by_length_are_those_of_the_new_model(saved, text_file, tmp_path
     run = open_ended.train(config, tmp_path / "run").run
     model, tokenizer = load(str(run.model_path), "cpu")
     corpus = find_corpus(str(text_file))
-    evaluate_run(run, model, tokenizer, corpus, chunks=1, prefixes=2, new_tokens=20)
+    evaluate_run(run, model, tokenizer, corpus, Options(chunks=1, prefixes=2, new_tokens=20))
     measure_lengths(run, model, tokenizer, corpus, (10, 20), prefixes=2)
     written = {name for name in files_of(run.path) if "/" not in name}
-    assert written <= {"config.json", "environment.json", "metrics.jsonl", "done.json", *open_ended.FILES}
+    always = {"config.json", "environment.json", "metrics.jsonl", "results.jsonl", "evaluations.jsonl", "done.json"}
+    assert written <= {*always, *open_ended.FILES}
     again = open_ended.train(replace(config, objective=Objective("mle")), tmp_path / "run", overwrite=True).run
     assert json.loads((again.path / "config.json").read_text())["objective"] == "mle"
-    assert not {"lengths.json", "evaluation.json"} & files_of(again.path)
+    assert not {"lengths.json", "evaluations.jsonl"} & files_of(again.path)
+    assert {row.corpus for row in again.rows()} == {None}  # those of the training alone
     assert not list((again.path / "samples").iterdir())

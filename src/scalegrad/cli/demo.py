@@ -39,13 +39,13 @@ def command(
     from scalegrad.lab.sweep import run_sweep
     from scalegrad.results.comparison import write_page
     from scalegrad.results.comparison.terminal import print_comparison
-    from scalegrad.runs import write_json
+    from scalegrad.runs import write_lines
 
     began = time.perf_counter()
     with bars() as progress:
         results = run_sweep(sweep, out, overwrite=overwrite, progress=progress)
     write_page(results.comparison, out / "report.html")
-    write_json(out / "results.json", results.as_dict())
+    write_lines(out / "results.jsonl", [row.as_dict() for row in results.comparison.rows])
     if as_json:
         print(json.dumps(results.as_dict(), ensure_ascii=False, indent=2))
         return

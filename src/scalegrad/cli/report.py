@@ -41,12 +41,15 @@ def command(
     from scalegrad.results.comparison.terminal import markdown as as_markdown
     from scalegrad.results.comparison.terminal import print_comparison
     from scalegrad.results.figure import save_figure
+    from scalegrad.results.frame import find_runs, load
     from scalegrad.runs import check_writable_folder, write_text
 
     for path in (html, markdown):
         if path is not None:
             check_writable_folder(path.parent, "folder")
-    comparison = side_by_side.compare_runs(side_by_side.find_runs(folder), corpus)
+    name, _, split = (corpus or "").partition(":")
+    runs = find_runs(folder)
+    comparison = side_by_side.compare(load([run.path for run in runs]), name or None, split or None, runs=runs)
     if html is not None:
         side_by_side.write_page(comparison, html)
     if markdown is not None:
@@ -56,9 +59,8 @@ def command(
         for plot in side_by_side.plots(comparison):
             save_figure(plot.figure, plots / f"{plot.name}.png")
     if as_json:
-        rows = [row.as_dict() for row in comparison.systems]
-        about = {"corpus": comparison.corpus, "rows": rows, "notes": list(comparison.notes)}
-        print(json.dumps(about, ensure_ascii=False, indent=2))
+        rows = [row.as_dict() for row in comparison.rows]
+        print(json.dumps({"rows": rows, "notes": list(comparison.notes)}, ensure_ascii=False, indent=2))
         return
     print_comparison(comparison, Console())
     for path in (html, markdown, plots):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from scalegrad.results.comparison import Comparison, System
@@ -16,13 +17,13 @@ _SHARE, _PERPLEXITY = 0.005, 0.01
 class Recommendation:
     """The γ to take, or None, and why, in words with the figures.
 
-    `spoken_of` is the label of the model that the rest of a report speaks of: the one to take, else of all γ tried the
+    `spoken_of` is the γ of the model that the rest of a report speaks of: the one to take, else of all γ tried the
     nearest to human text.
     """
 
     gamma: float | None
     sentence: str
-    spoken_of: str
+    spoken_of: float | None
 
 
 def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
@@ -31,10 +32,10 @@ def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
     Of two equally near the cheaper. Repetition is Rep-1 of free-running text; where that was not measured, the mean of
     Rep/16, Rep/32 and Rep/128.
 
-    >>> rows = [System("MLE", {"ppl": 20.0, "rep_1": 0.6}, family="mle")]
-    >>> rows += [System(f"SG γ={g}", {"ppl": p, "rep_1": r}, family="sg", strength=g)
+    >>> rows = [System(objective="mle", figures={"ppl": 20.0, "rep_1": 0.6})]
+    >>> rows += [System(objective="sg", strength=g, figures={"ppl": p, "rep_1": r})
     ...          for g, p, r in ((0.2, 23.0, 0.35), (0.5, 20.8, 0.45), (0.8, 20.1, 0.55))]
-    >>> print(recommend(Comparison([*rows, System("Human", {"rep_1": 0.33}, kind="human")])).sentence)
+    >>> print(recommend(Comparison([*rows, System(objective="human", figures={"rep_1": 0.33})])).sentence)
     Take γ=0.5: its Rep-1 of .450 is nearest to human text (.330) of the 2 of 3 γ tried that cost at most 5% of MLE's
     perplexity (20.80 against 20.00, +4.0%; MLE's own Rep-1: .600).
     """
@@ -45,7 +46,7 @@ def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
     if not within:
         cheapest = min(trials.tried, key=trials.cost)
         why = (
-            f"No γ tried costs at most {100 * budget:g}% of MLE's perplexity: the cheapest, γ={cheapest.strength:g}, "
+            f"No γ tried costs at most {100 * budget:g}% of MLE's perplexity: the cheapest, γ={cheapest.level:g}, "
             f"costs {trials.cost(cheapest):+.1%} ({_ppl(cheapest)} against {_ppl(trials.base)})."
         )
         if trials.nearer_than_mle(trials.nearest(trials.tried)):
@@ -59,34 +60,34 @@ def recommend(comparison: Comparison, budget: float = 0.05) -> Recommendation:
         why = (
             f"Stay with MLE: no γ tried within {100 * budget:g}% of its perplexity comes nearer to human text "
             f"({trials.name} {_share(trials.goal)}) than MLE itself ({trials.repetition(trials.base)}); the nearest, "
-            f"γ={chosen.strength:g}, has {trials.repetition(chosen)}."
+            f"γ={chosen.level:g}, has {trials.repetition(chosen)}."
         )
         return trials.none_taken(why, within)
-    why = f"Take γ={chosen.strength:g}: {trials.reasons(chosen, len(within), budget)}"
-    if _penalty_alone_is_better(replace(comparison, chosen=chosen.label)):
-        why += f" MLE decoded with a penalty of γ={chosen.strength:g} is no worse in either, without training for it."
-    return Recommendation(chosen.strength, why, chosen.label)
+    why = f"Take γ={chosen.level:g}: {trials.reasons(chosen, len(within), budget)}"
+    if _penalty_alone_is_better(replace(comparison, chosen=chosen)):
+        why += f" MLE decoded with a penalty of γ={chosen.level:g} is no worse in either, without training for it."
+    return Recommendation(chosen.level, why, chosen.level)
 
 
 @dataclass(frozen=True)
 class _Trials:
-    """What a recommendation weighs: each model's repetition (`values`, by label; `goal` is people's) and perplexity."""
+    """What a recommendation weighs: each model's repetition, under its `name` (`goal` is people's), and perplexity."""
 
     base: System
     tried: list[System]
     name: str
-    values: dict[str, float]
+    measure: Callable[[System], float]
     goal: float
 
     @classmethod
     def of(cls, comparison: Comparison) -> _Trials:
         models = comparison.of_kind("trained")
-        base = next((system for system in models if system.family == "mle"), None)
-        tried = [system for system in models if system.family == "sg" and system.strength is not None]
+        base = next((system for system in models if system.objective == "mle"), None)
+        tried = [system for system in models if system.objective == "sg" and system.level is not None]
         if base is None or not tried or comparison.human is None:
             raise ValueError("a recommendation needs an MLE model, ScaleGrad models and human text to compare")
-        name, values = _repetition([base, *tried, comparison.human])
-        return cls(base, tried, name, values, values[comparison.human.label])
+        name, measure = _repetition([base, *tried, comparison.human])
+        return cls(base, tried, name, measure, measure(comparison.human))
 
     def cost(self, system: System) -> float:
         return system.figures["ppl"] / self.base.figures["ppl"] - 1
@@ -95,10 +96,10 @@ class _Trials:
         return f"{_ppl(system)} against {_ppl(self.base)}, {self.cost(system):+.1%}"
 
     def repetition(self, system: System) -> str:
-        return _share(self.values[system.label])
+        return _share(self.measure(system))
 
     def distance(self, system: System) -> float:
-        return abs(self.values[system.label] - self.goal)
+        return abs(self.measure(system) - self.goal)
 
     def nearest(self, systems: list[System]) -> System:
         return min(systems, key=lambda system: (round(self.distance(system), 4), self.cost(system)))
@@ -126,10 +127,10 @@ class _Trials:
         best = self.nearest(self.tried)
         if best not in within:
             why += (
-                f" Over the budget, γ={best.strength:g} comes nearest to human text of all γ tried: {self.name} "
+                f" Over the budget, γ={best.level:g} comes nearest to human text of all γ tried: {self.name} "
                 f"{self.repetition(best)}, perplexity {self.price(best)}."
             )
-        return Recommendation(None, why, best.label)
+        return Recommendation(None, why, best.level)
 
 
 def _penalty_alone_is_better(comparison: Comparison) -> bool:
@@ -154,10 +155,11 @@ def _penalty_alone_is_better(comparison: Comparison) -> bool:
     return max(gains) <= 0 > min(gains)
 
 
-def _repetition(systems: list[System]) -> tuple[str, dict[str, float]]:
+def _repetition(systems: list[System]) -> tuple[str, Callable[[System], float]]:
+    """The figure of repetition that all of them have: its name, and how to read it."""
     if all("rep_1" in system.figures for system in systems):
-        return "Rep-1", {system.label: system.figures["rep_1"] for system in systems}
-    return "mean Rep/l", {system.label: mean_rep_l(system.figures) for system in systems}
+        return "Rep-1", lambda system: system.figures["rep_1"]
+    return "mean Rep/l", lambda system: mean_rep_l(system.figures)
 
 
 def _share(value: float) -> str:

@@ -7,20 +7,28 @@ from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from scalegrad.decoding.strategies import Greedy
 from scalegrad.objectives import Objective
 from scalegrad.options import FLAT, NUMBERS, parsed
-from scalegrad.runs import check_writable_folder, write_json, write_text
+from scalegrad.runs import check_writable_folder, write_json, write_lines, write_text
 from scalegrad.tasks.open_ended.config import Training, check_limits
 
 if TYPE_CHECKING:
-    from scalegrad.lab.jobs import Job, Progress
+    from scalegrad.lab.jobs import Job
     from scalegrad.lab.recommendation import Recommendation
     from scalegrad.results.comparison import Comparison
+    from scalegrad.runs.jobs import Progress
 
 GAMMAS = tuple(round(0.1 * i, 1) for i in range(1, 10))  # the paper's grid, and unlikelihood's two beside it
 ALPHAS = (0.5, 1.0)
 
-_RESULTS = {"figures": "sweep.json", "page": "report.html", "table": "table.md", "plots": "plots"}
+_RESULTS = {
+    "rows": "results.jsonl",
+    "recommendation": "recommendation.json",
+    "page": "report.html",
+    "table": "table.md",
+    "plots": "plots",
+}
 
 
 def read_budget(text: str) -> float:
@@ -96,24 +104,24 @@ class Sweep:
         """Decoded greedily; MLE also under every penalty, the decoding-time curve."""
         from scalegrad.lab.jobs import Job, Scoring
 
-        penalties = [f"greedy,gamma={gamma}" for gamma in self.gamma] if objective.name == "mle" else []
-        scoring = Scoring(self.corpus, ("greedy", *penalties), self.chunks, self.prefixes, self.new_tokens)
+        penalties = [str(Greedy(gamma=gamma)) for gamma in self.gamma] if objective.name == "mle" else []
+        strategies = tuple(dict.fromkeys(("greedy", *penalties)))
+        scoring = Scoring(self.corpus, strategies, self.chunks, self.prefixes, self.new_tokens)
         return Job(self.config.run(objective, seed), (scoring,))
 
 
 @dataclass(frozen=True)
 class Swept:
-    """What a sweep found."""
+    """What came out of a sweep."""
 
     comparison: Comparison
     recommendation: Recommendation
 
     def as_dict(self) -> dict[str, Any]:
-        """Rows and recommendation as plain JSON values."""
+        """Rows (means over seeds), recommendation and notes as plain JSON values."""
         return {
-            "corpus": self.comparison.corpus,
             "recommendation": asdict(self.recommendation),
-            "rows": [row.as_dict() for row in self.comparison.systems],
+            "rows": [row.as_dict() for row in self.comparison.rows],
             "notes": list(self.comparison.notes),
         }
 
@@ -130,35 +138,39 @@ def run_sweep(
 
     `devices` are names for CUDA_VISIBLE_DEVICES, a process each; by default every GPU where there are several, else
     everything happens in this process. Stopped at any moment, the same call goes on; `overwrite` starts every run
-    anew.
+    anew. A run that fails stops no other: JobsFailed is raised when the others are done.
     """
     from scalegrad.lab.jobs import run_jobs
     from scalegrad.lab.recommendation import recommend
-    from scalegrad.results.comparison import compare_runs
+    from scalegrad.results.comparison import compare
+    from scalegrad.results.frame import load
     from scalegrad.tasks.open_ended.corpora import find_corpus
 
     folder = check_writable_folder(out, "out")
     corpus = find_corpus(sweep.corpus)
     runs = run_jobs(sweep.jobs(), folder, devices=devices, overwrite=overwrite, progress=progress)
-    comparison = compare_runs(runs, corpus.name)
-    found = recommend(comparison, sweep.budget)
-    return Swept(replace(comparison, chosen=found.spoken_of), found)
+    comparison = compare(load([run.path for run in runs]), corpus.name, corpus.split, runs=runs)
+    recommendation = recommend(comparison, sweep.budget)
+    trained = comparison.of_kind("trained")
+    chosen = next(s for s in trained if (s.objective, s.level) == ("sg", recommendation.spoken_of))
+    return Swept(replace(comparison, chosen=chosen), recommendation)
 
 
-def write_results(found: Swept, out: str | Path) -> dict[str, Path]:
-    """Write sweep.json, report.html, table.md and plots/ into the folder of the sweep; where each of them is."""
+def write_results(swept: Swept, out: str | Path) -> dict[str, Path]:
+    """Write the rows, the recommendation, page, table and plots into the folder of the sweep; where each of them is."""
     from scalegrad.results.comparison import plots, write_page
     from scalegrad.results.comparison.sensitivity import sensitivity_plots
     from scalegrad.results.comparison.terminal import markdown
     from scalegrad.results.figure import save_figure
 
-    folder = Path(out)
-    paths = {name: folder / file for name, file in _RESULTS.items()}
-    extra, said = sensitivity_plots(found.comparison), [found.recommendation.sentence]
-    write_json(paths["figures"], found.as_dict())
-    write_text(paths["table"], markdown(found.comparison, said))
-    write_page(found.comparison, paths["page"], extra, said=said)
+    paths = {name: Path(out) / file for name, file in _RESULTS.items()}
+    comparison = swept.comparison
+    extra, said = sensitivity_plots(comparison), [swept.recommendation.sentence]
+    write_lines(paths["rows"], [row.as_dict() for row in comparison.rows])
+    write_json(paths["recommendation"], asdict(swept.recommendation))
+    write_text(paths["table"], markdown(comparison, said))
+    write_page(comparison, paths["page"], extra, said=said)
     check_writable_folder(paths["plots"], "plots")
-    for plot in (*extra, *plots(found.comparison)):
+    for plot in (*extra, *plots(comparison)):
         save_figure(plot.figure, paths["plots"] / f"{plot.name}.png")
     return paths

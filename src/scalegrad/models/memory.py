@@ -32,12 +32,6 @@ def batch_estimate(model: Any, tokens: int, beams: int) -> int:
     return int(2 ** (max(1, min(fitting, most)).bit_length() - 1))
 
 
-def share_gpu(processes: int) -> None:
-    """Of the GPU that `processes` work on, take no more memory than each can have: who comes late needs its own too."""
-    if processes > 1 and torch.cuda.is_available():
-        torch.cuda.set_per_process_memory_fraction(1 / processes)
-
-
 def gpu_shares(each: int, most: int) -> int:
     """How many processes, `most` at most, can share the first GPU with `each` bytes of its memory for every one."""
     return max(1, min(most, torch.cuda.get_device_properties(0).total_memory // each))

@@ -49,14 +49,21 @@ class Objective:
         >>> Objective("sg", 0.2).label, Objective("mle").label
         ('SG γ=0.2', 'MLE')
         """
-        if self.strength is None:
-            return "MLE"
-        return f"{self.name.upper()} {'α' if self.name == 'ul' else 'γ'}={_write_schedule(self.strength)}"
+        return label(self.name, self.amount)
 
     @property
     def value(self) -> float | None:
         """The strength as one number: None for MLE and for a schedule."""
         return None if self.strength is None or isinstance(self.strength, Schedule) else float(self.strength)
+
+    @property
+    def amount(self) -> float | str | None:
+        """The strength as a row of results has it: a number, a schedule in words, None for MLE.
+
+        >>> Objective("sg", 0.2).amount, parse("sg=linear:1.0:0.2:1000").amount
+        (0.2, 'linear:1.0:0.2:1000')
+        """
+        return self.value if self.value is not None or self.strength is None else _write_schedule(self.strength)
 
     def loss(self, **options: Any) -> TokenLoss:
         """The loss module, with options such as `label_smoothing` or `discourage`.
@@ -71,6 +78,17 @@ class Objective:
         if self.name == "ul":
             return UnlikelihoodLoss(self.strength, **options)  # type: ignore[arg-type]
         return ScaleGradLoss(1.0 if self.strength is None else self.strength, **options)
+
+
+def label(name: str, amount: float | str | None = None) -> str:
+    """What a table calls an objective: its name, and its strength as `Objective.amount` gives it.
+
+    >>> label("sg", 0.2), label("ul", 1), label("mle")
+    ('SG γ=0.2', 'UL α=1.0', 'MLE')
+    """
+    if amount is None:
+        return name.upper()
+    return f"{name.upper()} {'α' if name == 'ul' else 'γ'}={amount if isinstance(amount, str) else float(amount)}"
 
 
 def parse(text: str) -> Objective:

@@ -2,11 +2,10 @@
 
 from scalegrad.runs.atomic import check_writable_folder, replacing, write_json, write_lines, write_text
 from scalegrad.runs.environment import environment, hardware, versions
-from scalegrad.runs.folder import Places, Run, flat_config, same_setting
+from scalegrad.runs.folder import Places, Run, flat_config, same_setting, samples_name
 from scalegrad.runs.jobs import Job, JobsFailed, run_jobs, run_name
 from scalegrad.runs.lock import only_here, take_lock
 from scalegrad.runs.rows import Row, read_rows, rows_of, write_rows
-from scalegrad.runs.samples import samples_name
 
 __all__ = [
     "Job",

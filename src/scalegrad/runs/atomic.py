@@ -50,6 +50,15 @@ def write_lines(path: str | Path, records: Iterable[Any]) -> None:
         file.writelines(line(record) for record in records)
 
 
+def append_lines(path: str | Path, records: Iterable[Any]) -> None:
+    """Append records to a file, a line of JSON each, in place of a last line that a kill tore."""
+    text = "".join(map(line, records)).encode()
+    with Path(path).open("ab+") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.write(text)
+
+
 def line(record: Any) -> str:
     """One record as a line of JSON.
 

@@ -11,8 +11,8 @@ model/             the selected model and its tokenizer (adapter/: what LoRA add
 tensorboard/       curves
 done.json          what came out; there only when the run is finished
 
-A task writes further files, such as evaluation.json, and declares them when it creates the run. environment.json lists
-them, so that overwriting the run removes them whatever task comes next.
+A task that writes further files declares them when it creates the run. environment.json lists them, so that overwriting
+the run removes them whatever task comes next.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from scalegrad._places import same_place
-from scalegrad.runs.atomic import check_writable_folder, line, plain, write_json, write_lines
+from scalegrad.runs.atomic import append_lines, check_writable_folder, line, plain, write_json, write_lines
 from scalegrad.runs.environment import environment
-from scalegrad.runs.rows import FILE, Row, read_rows, write_rows
+from scalegrad.runs.rows import FILE, KEY, Row, read_rows, write_rows
 
 # Keys of a flat config under which a file or folder is named, and the names that stand there for something else.
 Places: TypeAlias = Mapping[str, Collection[str]]
 
-EVALUATION = ("evaluation.json",)  # what `scalegrad evaluate` writes into any run
 # What every run writes. done.json is removed first and environment.json, the mark of a run, last, so that a kill in
 # between leaves a folder that is still a run.
 _FIRST = (
@@ -80,7 +79,7 @@ class Run:
         *,
         overwrite: bool = False,
         places: Places | None = None,
-        files: Iterable[str] = EVALUATION,
+        files: Iterable[str] = (),
     ) -> Run:
         """Create the run folder, or resume it if it already holds a run with this config.
 
@@ -150,8 +149,7 @@ class Run:
             return
         write_rows(self.path / FILE, [replace(row, run=row.run or self.path.name) for row in rows])
         if settings is not None:  # last: once it is there, the rows are
-            with (self.path / "evaluations.jsonl").open("a", encoding="utf-8") as file:
-                file.write(line({"settings": settings, **about}))
+            append_lines(self.path / "evaluations.jsonl", [{"settings": settings, **about}])
 
     def rows(self) -> list[Row]:
         """The rows of results.jsonl; of equal ones the last."""
@@ -162,9 +160,35 @@ class Run:
         return _whole_lines(self.path / "evaluations.jsonl")
 
     def evaluation(self, settings: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The last measurement under exactly these settings; None where there is none."""
-        wanted = plain(settings)
-        return next((entry for entry in reversed(self.evaluations()) if entry["settings"] == wanted), None)
+        """The measurement under exactly these settings, if its rows are still those of results.jsonl; else None.
+
+        Rows are replaced by a later measurement whose settings agree in all that are fields of `Row` too.
+        """
+        entry = self.measured(settings)
+        return entry if entry is not None and entry["settings"] == plain(settings) else None
+
+    def measured(self, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The measurement, under whatever other settings, whose rows one under `settings` would replace."""
+        return next((e for e in self.evaluations_now() if _measured(e["settings"]) == _measured(plain(settings))), None)
+
+    def evaluations_now(self) -> list[dict[str, Any]]:
+        """The measurements whose rows were not replaced by later ones."""
+        return list({_measured(entry["settings"]): entry for entry in self.evaluations()}.values())
+
+    def about(self) -> dict[str, Any]:
+        """The fields of its rows that the run itself gives: task, model, objective, strength, seed, selected step."""
+        from scalegrad.objectives import parse  # loads torch
+
+        objective = parse(str(self.config["objective"])) if self.config.get("objective") else None
+        step = self.load("done").get("selected_step") if self.finished else None
+        return {
+            "task": self.config.get("task"),
+            "model": self.config.get("model"),
+            "objective": objective.name if objective else None,
+            "strength": objective.amount if objective else None,
+            "seed": self.config.get("seed", self.config.get("settings", {}).get("seed")),
+            "step": step,
+        }
 
     def rewind(self, step: int) -> None:
         """Forget what was logged after `step`: the run goes on from there."""
@@ -221,6 +245,21 @@ class Run:
                     shutil.rmtree(item, ignore_errors=True)
                 else:
                     item.unlink(missing_ok=True)
+
+
+def samples_name(corpus: str | None, split: str | None, strategy: object) -> str:
+    """The file in samples/ of a strategy's texts on a corpus (strategy "human": how the corpus itself goes on).
+
+    >>> samples_name("wikitext-103", "test", "greedy,gamma=0.2")
+    'wikitext-103-test.greedy,gamma=0.2.jsonl'
+    """
+    text = ".".join(part for part in ("-".join(part for part in (corpus, split) if part), str(strategy)) if part)
+    return "".join(sign if sign.isalnum() or sign in "-._,=+" else "-" for sign in f"{text}.jsonl")
+
+
+def _measured(settings: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What the rows of a measurement are figures of, as far as its settings say it."""
+    return tuple(settings.get(name) for name in KEY)
 
 
 def _declared(path: Path) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from scalegrad.runs.atomic import line
+from scalegrad.runs.atomic import append_lines, plain
 
 FILE = "results.jsonl"
 FIGURES = ("value", "low", "high", "sd", "n")  # what a row says; its other fields say of what
@@ -60,6 +60,13 @@ class Row:
     n: int | None = None
     """How many things the value is a mean of: texts, or seeds where `seed` is None."""
 
+    def as_dict(self) -> dict[str, Any]:
+        """The fields that are not None."""
+        return {name: plain(value) for name, value in asdict(self).items() if plain(value) is not None}
+
+
+KEY = tuple(field.name for field in fields(Row) if field.name not in FIGURES)  # what a row is a figure of
+
 
 def rows_of(figures: Mapping[str, Any], **about: Any) -> list[Row]:
     """A row for each figure: a number, or a mapping with "value" and some of "low", "high", "sd", "n".
@@ -75,9 +82,7 @@ def rows_of(figures: Mapping[str, Any], **about: Any) -> list[Row]:
 
 def write_rows(path: str | Path, rows: Iterable[Row]) -> None:
     """Append rows to a file, a line of JSON each; fields that are None are left out."""
-    lines = [line({name: value for name, value in asdict(row).items() if value is not None}) for row in rows]
-    with Path(path).open("a", encoding="utf-8") as file:
-        file.write("".join(lines))
+    append_lines(path, [row.as_dict() for row in rows])
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -100,10 +105,5 @@ def read_rows(path: str | Path) -> list[Row]:
         if unknown := set(content) - known:
             raise ValueError(f"{path}, line {number}: a row has no field {', '.join(sorted(unknown))}")
         row = Row(**{"value": None, **content})
-        rows[key(row)] = row
+        rows[tuple(getattr(row, name) for name in KEY)] = row
     return list(rows.values())
-
-
-def key(row: Row) -> tuple[Any, ...]:
-    """What a row is a figure of: all its fields but the figure."""
-    return tuple(value for name, value in asdict(row).items() if name not in FIGURES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from scalegrad.extras import need
 from scalegrad.integrations import hf
 from scalegrad.models.memory import out_of_memory
 from scalegrad.objectives import Objective
-from scalegrad.runs import Run
+from scalegrad.runs import Run, rows_of
 from scalegrad.runs.process_memory import forget_peak, give_back_memory, peak_bytes
 from scalegrad.training import checkpoints
 from scalegrad.training.batches import BatchSampler, TrainingBatches, batches_in_epoch, shuffled
@@ -246,11 +247,25 @@ def _finish(trainer: RunTrainer, tokenizer: Any, run: Run, peak_known: bool) -> 
         "peak_memory_mib": _peak_memory() if peak_known else None,
         "parallelism": trainer.accelerator.distributed_type.value,
     }
+    run.add(rows_of(_figures(run, results), **{**run.about(), "step": step}))
     run.finish(results)
     if run.writes:
         checkpoints.tidy(run.checkpoints, set())
     trainer.accelerator.wait_for_everyone()
     return Fitted(model if trainer.loss is None else hf.detach(model), run, **results)
+
+
+def _figures(run: Run, results: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of the training itself; its time is without the first step, in which kernels may be compiled."""
+    logged = [entry for entry in run.metrics() if entry.get("tokens_per_second")]
+    first = logged[0]["seconds"] if logged and logged[0]["step"] == 1 else 0.0
+    figures = {
+        "validation_ppl": results["validation_ppl"],
+        "train_seconds": results["seconds"] - first,
+        "tokens_per_second": statistics.median(entry["tokens_per_second"] for entry in logged) if logged else None,
+        "peak_memory_mib": results["peak_memory_mib"],
+    }
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def _forget_peak() -> bool:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paper.claims.figures import Figure, Stated, extreme
-from paper.claims.stored import read_results
-from paper.claims.table import Absent, Table, of_paper, plain_label
-from paper.printed import TABLES
-from scalegrad.results.comparison.systems import System
+from paper.claims.stored import tables_of
+from paper.claims.table import Absent, Key, Table, of_paper
+from paper.printed import printed
+from scalegrad.results.comparison import System
+from scalegrad.runs import Row
 
-MLE, UL, WEAK, SG, HALF = "MLE", "UL α=1.0", "UL α=0.5", "SG γ=0.2", "SG γ=0.5"
-VALID = of_paper(TABLES["wikitext-103 valid"])
+MLE, UL, WEAK, SG, HALF = Key("mle"), Key("ul", 1.0), Key("ul", 0.5), Key("sg", 0.2), Key("sg", 0.5)
+HUMAN = Key("human")
+VALID = of_paper(printed(11))
+
+
+def system(key, figures, **others):
+    return System(objective=key.objective, strength=key.strength, figures=figures, **others)
 
 
 def two(a, b, da=0.0, db=0.0):
     """The x of MLE and of SG, each over 3 seeds."""
-    table = Table([System(MLE, {"x": a}, deviations={"x": da}, runs=3),
-                   System(SG, {"x": b}, deviations={"x": db}, runs=3)])  # fmt: skip
+    table = Table([system(MLE, {"x": a}, deviations={"x": da}, runs=3),
+                   system(SG, {"x": b}, deviations={"x": db}, runs=3)])  # fmt: skip
     return table(MLE, "x"), table(SG, "x")
 
 
@@ -33,7 +39,7 @@ def test_arithmetic_on_the_paper_s_figures():
     ratio = 1 - (t(SG, "ppl") - 2 * t(UL, "ppl")) / t(MLE, "ppl")
     assert ratio.value == pytest.approx(1 - (14.43 - 33.04) / 13.17)
     assert t(WEAK, "rep_l").value == pytest.approx((0.217 + 0.350 + 0.579) / 3)
-    assert abs(t(SG, "rep_1") - t("Human", "rep_1")).value == pytest.approx(0.075)
+    assert abs(t(SG, "rep_1") - t(HUMAN, "rep_1")).value == pytest.approx(0.075)
     assert extreme(max, t(SG, "uniq"), t(UL, "uniq"), Figure("", 13000)).value == 13730
     assert extreme(min, t(SG, "uniq"), t(UL, "uniq"), Figure("", 13000)).value == 12770
 
@@ -56,8 +62,8 @@ def test_along_a_curve():
     ("mle", "strengths"), [(1.0, {0.2: 2.0}), (None, {0.5: 1.5, 0.2: 2.0}), (1.0, {1.0: 1.0, 0.2: 2.0})]
 )
 def test_two_different_points_are_no_curve(mle, strengths):
-    rows = [System(f"SG γ={g}", {"ppl": ppl}, family="sg", strength=g) for g, ppl in strengths.items()]
-    rows += [System(MLE, {"ppl": mle}, family="mle")] if mle else []
+    rows = [system(Key("sg", g), {"ppl": ppl}) for g, ppl in strengths.items()]
+    rows += [system(MLE, {"ppl": mle})] if mle else []
     with pytest.raises(Absent, match=r"SG.s curve .points: \d.; a curve takes 3 different ones"):
         Table(rows).along("sg", "ppl", "ppl", Figure("", 1.75))
 
@@ -65,7 +71,7 @@ def test_two_different_points_are_no_curve(mle, strengths):
 def test_a_figure_moved_off_the_end_of_a_curve_counts_the_other_way():
     """At SG's last point (2, 4): with less of x the curve gives 3.8, with more it has no such point."""
     points = {1.0: (0.0, 0.0), 0.5: (1.0, 2.0), 0.2: (2.0, 4.0)}
-    rows = [System(f"SG γ={g}", {"x": x, "y": y}, family="sg", strength=g) for g, (x, y) in points.items()]
+    rows = [system(Key("sg", g), {"x": x, "y": y}) for g, (x, y) in points.items()]
     at = Figure("", 2.0, {("UL", "x", 3): (2.1, 1.9)})
     there = Table(rows).along("sg", "y", "x", at)
     assert (there.value, there.margin) == (4.0, pytest.approx(4.303 * 0.2))
@@ -123,7 +129,7 @@ def test_a_chain_is_refused():
 
 
 def test_deviations_as_figures():
-    table = Table([System(MLE, {"x": 1.0}, deviations={"x": 0.25}, runs=3)])
+    table = Table([system(MLE, {"x": 1.0}, deviations={"x": 0.25}, runs=3)])
     deviation = table.deviation(MLE, "x")
     assert (deviation.value, deviation.margin, (deviation < 0.3).seeds) == (0.25, 0, 0)
     with pytest.raises(Absent, match="no deviation of ppl in row MLE"):
@@ -132,40 +138,62 @@ def test_deviations_as_figures():
 
 def test_what_is_missing_is_named():
     with pytest.raises(Absent, match=r"no row SG γ=0\.3"):
-        of_paper(TABLES["imdb"])("SG γ=0.3", "ppl")
+        of_paper(printed(12))(Key("sg", 0.3), "ppl")
     with pytest.raises(Absent, match="no ppl in row Human"):
-        VALID("Human", "ppl")
+        VALID(HUMAN, "ppl")
 
 
-def test_labels():
-    """Those that differ in writing alone are the same; of several the first there is; the one that was chosen."""
-    assert (plain_label("SG γ=0.50, greedy"), plain_label("UL α=1.0 top_p=0.3")) == ("SG γ=0.5", "UL α=1 top_p=0.3")
-    table = Table([System("UL α=1.0, beam=6", {"x": 5.0}), System(HALF, {"x": 4.0}, family="sg", chosen=True)])
-    labels = ("UL α=1 beam=6", "MLE or SG γ=0.50", "SG chosen")
-    assert [table(label, "x").value for label in labels] == [5.0, 4.0, 4.0]
+def test_keys():
+    """By fields: the decoding named or the first, the penalty as it is, the strength that was chosen, or a name."""
+    table = Table([
+        System(objective="ul", strength=1.0, decoding="greedy", figures={"x": 5.0}, kind="trained"),
+        System(objective="ul", strength=1.0, decoding="beam=6", figures={"x": 6.0}),
+        System(objective="ul", strength=1.0, decoding="greedy", penalty="soft_block=3", figures={"x": 7.0}),
+        System(objective="sg", strength=0.5, figures={"x": 4.0}, chosen=True),
+        System("a pair", {"x": 3.0}),
+    ])  # fmt: skip
+    keys = (
+        UL,
+        Key("ul", 1.0, "beam=6"),
+        Key("ul", 1.0, penalty="soft_block=3"),
+        Key("sg", chosen=True),
+        Key(name="a pair"),
+    )
+    assert [table(key, "x").value for key in keys] == [5.0, 6.0, 7.0, 4.0, 3.0]
+    with pytest.raises(Absent, match=r"no row UL α=1\.0, top_k=40"):
+        table(Key("ul", 1.0, "top_k=40"), "x")
 
 
-def test_stored_rows(tmp_path):
+def test_stored_rows():
     """Without the paper's own; of one seed the interval over texts is the deviation; decodings are no curve."""
-    seeds = {"family": "sg", "strength": 0.2, "runs": 3, "deviations": {"rep_1": 0.01}, "intervals": {"rep_1": [0, 1]}}
-    once = {"family": "mle", "strength": None, "runs": 1, "deviations": {}, "intervals": {"rep_1": [0.5, 0.696]}}
+    about = {"task": "open_ended", "corpus": "c", "decoding": "greedy", "metric": "rep_1"}
     rows = [
-        {"label": "SG γ=0.2", "kind": "trained", "figures": {"rep_1": 0.4, "ppl": None}, "texts": 9, **seeds},
-        {"label": "MLE", "kind": "trained", "figures": {"rep_1": 0.6}, **once},
-        {"label": "MLE", "kind": "trained", "figures": {"rep_1": 0.9}, **once},
-        {"label": "MLE, decoded with γ=0.2", "kind": "decoded", "figures": {"rep_1": 0.5}, **seeds},
-        {"label": "Human, in the paper", "kind": "paper", "figures": {"rep_1": 0.3}},
+        Row(value=0.4, objective="sg", strength=0.2, sd=0.01, n=3, **about),
+        Row(value=0.6, objective="mle", seed=0, low=0.5, high=0.696, **about),
+        Row(value=0.5, objective="mle", penalty="gamma=0.2", sd=0.01, n=3, **about),
+        Row(value=0.3, objective="human", run="paper", **about),
     ]
-    (tmp_path / "a.json").write_text(json.dumps({"rows": rows}))
-    table = read_results(tmp_path)["a"].tables[""]
-    assert [row.label for row in table.rows] == ["SG γ=0.2", "MLE", "MLE, decoded with γ=0.2"]
-    assert table("MLE", "rep_1").value == 0.6
-    assert table.deviation("SG γ=0.2", "rep_1").value == 0.01
-    assert table.deviation("MLE", "rep_1").value == pytest.approx(0.05)
+    table = tables_of(rows)["c"]
+    assert [row.label for row in table.rows] == ["MLE", "SG γ=0.2", "MLE, decoded with γ=0.2"]
+    assert table(MLE, "rep_1").value == 0.6
+    assert table.deviation(SG, "rep_1").value == 0.01
+    assert table.deviation(MLE, "rep_1").value == pytest.approx(0.05)
     with pytest.raises(Absent, match=r"SG's curve .points: 2"):
-        table.along("sg", "rep_1", "rep_1", table("MLE", "rep_1"))
+        table.along("sg", "rep_1", "rep_1", table(MLE, "rep_1"))
     with pytest.raises(Absent, match=r"no ppl in row SG γ=0\.2"):
-        table("SG γ=0.2", "ppl")
+        table(SG, "ppl")
+
+
+def test_what_a_validation_set_chose_and_lengths():
+    about = {"task": "summarization", "corpus": "c", "objective": "sg", "decoding": "beam=5", "seed": 0}
+    rows = [Row("rouge_1", 30.0 + g, split="test", strength=g, **about) for g in (0.2, 0.8)]
+    rows += [Row("mean_rouge", 20.0 + g, split="validation", strength=g, **about) for g in (0.2, 0.8)]
+    tables = tables_of(rows)
+    assert list(tables) == ["c test"]  # the validation set chose, and tests nothing
+    assert tables["c test"](Key("sg", chosen=True), "rouge_1").value == 30.8
+    texts = [Row("rep_1", n / 1000, objective="mle", corpus="c", decoding="greedy", new_tokens=n) for n in (50, 300)]
+    lengths = tables_of([replace(row, task="open_ended") for row in texts])["c"]
+    assert lengths(MLE, "rep_1_at_300").value == 0.3
 
 
 def test_stated_numbers():

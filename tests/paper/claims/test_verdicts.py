@@ -11,21 +11,26 @@ from paper.claims import __main__ as command
 from paper.claims.catalogue import less, more, rising
 from paper.claims.figures import Stated
 from paper.claims.stored import Results, read_results
-from paper.claims.table import Table
+from paper.claims.table import Key, Table
 from paper.claims.verdicts import Claim, judge
-from scalegrad.results.comparison.systems import System
+from scalegrad.results.comparison import System
+from scalegrad.runs import Row, write_rows
 
-MLE, SG = "MLE", "SG γ=0.2"
+MLE, SG, HUMAN = Key("mle"), Key("sg", 0.2), Key("human")
+
+
+def system(key, figures, **others):
+    return System(objective=key.objective, strength=key.strength, figures=figures, **others)
 
 
 def results(*rows, name="wikitext", experiment=None, corpus="", scale="gpu", seeds=3):
-    """Results of rows (label, figures, deviations)."""
-    systems = [System(label, figures, deviations=deviations, runs=seeds) for label, figures, deviations in rows]
-    return {name: Results(name, experiment or name, {corpus: Table(systems)}, scale)}
+    """Results of rows (key, figures, deviations)."""
+    systems = [system(key, figures, deviations=deviations, runs=seeds) for key, figures, deviations in rows]
+    return {name: Results(name, [experiment or name], {corpus: Table(systems)}, scale)}
 
 
 def rows(mle, sg, deviation=0.0):
-    return [("MLE", mle, dict.fromkeys(mle, deviation)), ("SG γ=0.2", sg, dict.fromkeys(sg, deviation))]
+    return [(MLE, mle, dict.fromkeys(mle, deviation)), (SG, sg, dict.fromkeys(sg, deviation))]
 
 
 def claim(decide, **given):
@@ -79,7 +84,7 @@ def test_a_number_alone_is_right_or_wrong():
 
 
 def test_the_paper_s_own_table_is_held_against_it():
-    verdict = judge(claim(both_less, table="imdb"), {})
+    verdict = judge(claim(both_less, table=12), {})
     assert verdict.printed.word == "holds"
     assert [check.left for check in verdict.printed.checks] == [0.383, 0.142]
     assert (verdict.word, verdict.why) == ("not tested", "no stored results of wikitext yet")
@@ -105,14 +110,14 @@ def test_what_decides_comes_first_and_the_rest_is_looked_at():
 def two_corpora(*seeds):
     """SG repeats less than MLE on IMDB, more on the Penn Treebank."""
     tables = {
-        corpus: Table([System(MLE, {"rep_1": 0.5}, runs=runs), System(SG, {"rep_1": value}, runs=runs)])
+        corpus: Table([system(MLE, {"rep_1": 0.5}, runs=runs), system(SG, {"rep_1": value}, runs=runs)])
         for corpus, value, runs in (("imdb", 0.4, seeds[0]), ("ptb test", 0.6, seeds[1]))
     }
-    return {"wikitext": Results("wikitext", "wikitext", tables, "gpu")}
+    return {"wikitext": Results("wikitext", ["wikitext"], tables, "gpu")}
 
 
 def test_a_corpus_with_several_seeds_is_looked_at_where_the_claim_s_own_has_one():
-    lower = claim(one_less, table="ptb test")
+    lower = claim(one_less, table=2)
     verdict = judge(lower, two_corpora(3, 1))
     assert [(run.corpus, run.word) for run in verdict.runs] == [("ptb test", "undecided"), ("imdb", "holds")]
     assert verdict.word == "holds"
@@ -121,7 +126,7 @@ def test_a_corpus_with_several_seeds_is_looked_at_where_the_claim_s_own_has_one(
 
 def test_a_table_of_the_corpus_or_each_there_is():
     found = two_corpora(3, 3)
-    of_corpus = judge(claim(one_less, table="ptb test"), found)
+    of_corpus = judge(claim(one_less, table=2), found)
     assert [(run.corpus, run.word) for run in of_corpus.runs] == [("ptb test", "does not hold")]
     of_each = judge(claim(one_less), found)
     assert [(run.corpus, run.word) for run in of_each.runs] == [
@@ -138,17 +143,17 @@ def test_one_seed_is_no_verdict(sg, word):
 
 
 def test_one_row_with_one_seed_is_enough():
-    mle, sg = System(MLE, {"rep_1": 0.5}, runs=1), System(SG, {"rep_1": 0.4}, deviations={"rep_1": 0.001}, runs=3)
-    found = {"wikitext": Results("wikitext", "wikitext", {"": Table([mle, sg])})}
+    mle, sg = system(MLE, {"rep_1": 0.5}, runs=1), system(SG, {"rep_1": 0.4}, deviations={"rep_1": 0.001}, runs=3)
+    found = {"wikitext": Results("wikitext", ["wikitext"], {"": Table([mle, sg])})}
     assert judge(claim(one_less), found).word == "one seed"
 
 
 def test_human_text_and_exact_results_have_no_seeds():
-    people = System("Human", {"rep_1": 0.3}, kind="human")
-    sg = System(SG, {"rep_1": 0.4}, deviations={"rep_1": 0.001}, runs=3)
-    found = {"wikitext": Results("wikitext", "wikitext", {"": Table([people, sg])})}
-    assert judge(claim(lambda t: [t("Human", "rep_1") < t(SG, "rep_1")]), found).word == "holds"
-    exact = {"set": Results("set", "wikitext", {"": Table([System(MLE, {"rep_1": 0.3}, runs=0)])})}
+    people = system(HUMAN, {"rep_1": 0.3})
+    sg = system(SG, {"rep_1": 0.4}, deviations={"rep_1": 0.001}, runs=3)
+    found = {"wikitext": Results("wikitext", ["wikitext"], {"": Table([people, sg])})}
+    assert judge(claim(lambda t: [t(HUMAN, "rep_1") < t(SG, "rep_1")]), found).word == "holds"
+    exact = {"set": Results("set", ["wikitext"], {"": Table([system(MLE, {"rep_1": 0.3}, runs=0)])})}
     assert judge(claim(lambda t: [t(MLE, "rep_1") < 0.4]), exact).word == "holds"
 
 
@@ -210,43 +215,39 @@ def test_a_reason_counts_as_long_as_nothing_decides():
     assert (decided.word, decided.why) == ("holds", "")
 
 
-def test_a_row_may_have_several_labels():
-    found = results(("MLE beam=5", {"rouge_1": 40.0}, {}), ("MLE top_p=0.3", {"rouge_1": 30.0}, {}))
-    lower = claim(lambda t: rising(t, "rouge_1", "MLE, top_p=0.3", "MLE beam=6 or MLE beam=5"))
-    assert judge(lower, found).word == "holds"
-
-
 def test_files(tmp_path, capsys, monkeypatch):
-    """From JSON to the page, in both places where results may lie; what is not results is left alone."""
-    rows_ = [
-        {"label": "MLE", "kind": "trained", "runs": 2, "figures": {"rep_1": 0.5}, "deviations": {"rep_1": 0.01}},
-        {"label": "SG γ=0.2", "kind": "trained", "runs": 2, "figures": {"rep_1": 0.4}, "deviations": {"rep_1": 0.01}},
-    ]
-    stored = {"name": "wikitext", "scale": "gpu", "made": {}}
-    (tmp_path / "wikitext-big.json").write_text(json.dumps(stored | {"tables": [{"corpus": "c", "rows": rows_}]}))
-    (tmp_path / "demo.json").write_text(json.dumps({"corpus": "d", "rows": rows_}))
-    (tmp_path / "list.json").write_text("[1]")
-    (tmp_path / "speed.json").write_text('{"rows": {"a": 1}}')
-    (tmp_path / "names.json").write_text('{"tables": ["a", {"rows": 1}]}')
-    (tmp_path / "small" / "ptb").mkdir(parents=True)
-    (tmp_path / "small" / "ptb" / "results.json").write_text(json.dumps({"name": "ptb", "tables": [{"rows": rows_}]}))
+    """From rows to the page, in both places where results may lie; the folder of a run is left alone."""
+    about = {"metric": "rep_1", "task": "open_ended", "decoding": "greedy", "sd": 0.01, "n": 2}
+
+    def stored(corpus):
+        mle = Row(value=0.5, objective="mle", corpus=corpus, **about)
+        return [mle, Row(value=0.4, objective="sg", strength=0.2, corpus=corpus, **about)]
+
+    write_rows(tmp_path / "wikitext-big.jsonl", stored("c"))
+    write_rows(tmp_path / "demo.jsonl", stored("d"))
+    known = {"wikitext-big": {"experiments": ["wikitext"], "scale": "gpu"}, "demo": {"experiments": ["demo"]}}
+    (tmp_path / "environments.json").write_text(json.dumps(known))
+    for name, environment in (("ptb", {"experiments": ["ptb"]}), ("mle-seed-0", {"starts": []})):
+        (tmp_path / "small" / name).mkdir(parents=True)
+        write_rows(tmp_path / "small" / name / "results.jsonl", stored("e"))
+        (tmp_path / "small" / name / "environment.json").write_text(json.dumps(environment))
     found = read_results(tmp_path)
-    assert {name: (one.experiment, one.scale, one.seeds, one.file) for name, one in found.items()} == {
-        "demo": ("demo", "", 2, "demo.json"),
-        "small/ptb": ("ptb", "", 2, "small/ptb/results.json"),
-        "wikitext-big": ("wikitext", "gpu", 2, "wikitext-big.json"),
+    assert {name: (one.experiments, one.scale, one.seeds, one.file) for name, one in found.items()} == {
+        "demo": (["demo"], "", 2, "demo.jsonl"),
+        "small/ptb": (["ptb"], "", 2, "small/ptb/results.jsonl"),
+        "wikitext-big": (["wikitext"], "gpu", 2, "wikitext-big.jsonl"),
     }
     monkeypatch.setattr(command, "CLAIMS", [claim(one_less, id="less", says="Less.", also=["demo"])])
     monkeypatch.setattr(command, "SETTINGS", {"wikitext-big": ("no: smaller", "yes")})
     command.main([str(tmp_path)])
     assert capsys.readouterr().out.startswith(f"{tmp_path / 'claims.md'}: holds: 1; holds, by less: 0; ")
     made = (tmp_path / "claims.md").read_text()
-    here = "holds ([wikitext-big](wikitext-big.json), c)<br>holds ([demo](demo.json), d)"
+    here = "holds ([wikitext-big](wikitext-big.jsonl), c)<br>holds ([demo](demo.jsonl), d)"
     assert f"| [less](#less): Less. | section 1 | – | {here} | model no, data yes | **holds** |" in made
-    assert "| [wikitext-big](wikitext-big.json) | no: smaller | yes |" in made
-    assert "| [demo](demo.json) | not stated | not stated |" in made
+    assert "| [wikitext-big](wikitext-big.jsonl) | no: smaller | yes |" in made
+    assert "| [demo](demo.jsonl) | not stated | not stated |" in made
     assert "| holds | 1 |" in made
-    assert "[wikitext-big](wikitext-big.json), c: holds. `rep_1(SG γ=0.2) < rep_1(MLE)` (0.4 against 0.5)." in made
+    assert "[wikitext-big](wikitext-big.jsonl), c: holds. `rep_1(SG γ=0.2) < rep_1(MLE)` (0.4 against 0.5)." in made
     assert "/catalogue.py`" in made
 
 
@@ -258,18 +259,19 @@ def test_results_of_one_s_own(tmp_path, capsys):
 
 
 def test_a_file_with_a_mistake_is_refused(tmp_path, capsys):
-    (tmp_path / "wikitext.json").write_text("{")
+    (tmp_path / "wikitext.jsonl").write_text("{\n")
+    (tmp_path / "environments.json").write_text('{"wikitext": {"experiments": ["wikitext"]}}')
     with pytest.raises(SystemExit, match="2"):
         command.main([str(tmp_path)])
-    assert "wikitext.json: not JSON" in capsys.readouterr().err
+    assert "wikitext.jsonl: not JSON" in capsys.readouterr().err
 
 
 def test_the_page_says_where_the_paper_differs_from_itself():
-    ul, half = "UL α=1.0", "SG γ=0.5"
-    dearer = claim(lambda t: rising(t, "ppl", SG, ul), table="imdb")
-    off = claim(lambda t: less("ppl", half, "UL α=0.5", "1.35", t), id="b", table="wikitext-103 valid")
+    ul, half = Key("ul", 1.0), Key("sg", 0.5)
+    dearer = claim(lambda t: rising(t, "ppl", SG, ul), table=12)
+    off = claim(lambda t: less("ppl", half, Key("ul", 0.5), "1.35", t), id="b", table=11)
     near = claim(lambda t: [t(SG, "ppl") < t(ul, "ppl"), Stated("11%", 1 - t(SG, "ppl") / t(ul, "ppl"))],
-                 id="c", table="wikitext-103 test")  # fmt: skip
+                 id="c", table=1)  # fmt: skip
     made = command.page([judge(one, {}) for one in (dearer, off, near)], {})
     part = made.split("## Where the paper's text and its own tables differ")[1].split("## ")[0].strip()
     assert part == (

@@ -44,12 +44,12 @@ def test_figures_and_texts_stand_on_the_page(html):
 
 
 def test_best_is_nearest_to_people(comparison):
-    systems = list(comparison.systems)
-    assert best(systems, "rep_1", comparison.human) == {2}
-    assert best(systems, "ppl", comparison.human) == {0}
-    assert best(systems, "uniq_w", comparison.human) == {2}
+    assert best(comparison, "rep_1") == {2}
+    assert best(comparison, "ppl") == {0}
+    assert best(comparison, "uniq_w") == {2}
     tied = [System("a", {"ppl": 1.001}), System("b", {"ppl": 1.002})]
-    assert best(tied, "ppl", None) == set()  # both print 1.00
+    assert best(Comparison(tied), "ppl") == set()  # both print 1.00
+    assert best(replace(comparison, apart=frozenset({"ppl"})), "ppl") == set()
 
 
 def test_columns_follow_the_figures():
@@ -86,14 +86,18 @@ def test_examples_are_evenly_spread_and_of_the_systems_spoken_of(comparison):
 
 def test_settings_shared_and_own():
     def run(label: str, objective: str) -> System:
-        config = {"objective": objective, "settings": {"lr": 1e-4, "seed": "0, 1"}}
+        config = {"objective": objective, "settings": {"lr": 1e-4, "seed": "0, 1"}, "lora": None, "data": ["a.jsonl"]}
         start = {"hardware": "a laptop", "versions": {"torch": "2.13"}, "git": None}
-        return System(label, {}, made={"config": config, "environment": {"starts": [start]}, "done": {"seconds": 3}})
+        return System(label, made={"config": config, "environment": {"starts": [start]}, "done": {"seconds": 3}})
 
-    made = how_it_was_made(Comparison([run("MLE", "mle"), run("SG", "sg=0.2")]))
-    assert made["shared"] == {"settings.lr": 1e-4, "settings.seed": "0, 1"}
-    assert made["own"] == {"objective": {"MLE": "mle", "SG": "sg=0.2"}}
-    assert made["machines"]["SG"] == {"hardware": "a laptop", "versions.torch": "2.13", "result.seconds": 3}
+    compared = Comparison([run("MLE", "mle"), run("SG", "sg=0.2")])
+    made = how_it_was_made(compared)
+    assert made["shared"] == {"settings.lr": 1e-4, "settings.seed": "0, 1", "lora": None, "data": ["a.jsonl"]}
+    assert (made["labels"], made["own"]) == (["MLE", "SG"], {"objective": ["mle", "sg=0.2"]})
+    assert made["machines"][1] == ("SG", {"hardware": "a laptop", "versions.torch": "2.13", "result.seconds": 3})
+    html = page(compared)
+    assert "<dd>a.jsonl</dd>" in html
+    assert "None" not in html
 
 
 def test_curves_draw_the_log(comparison):
@@ -115,8 +119,8 @@ def test_bars_and_points_have_the_figures(comparison):
 
 
 def test_no_data_no_picture():
-    assert plots(Comparison([System("MLE", {"rouge_1": 40.0})])) == []
-    assert trade_off(Comparison([System("MLE", {"ppl": 3.0, "rep_1": 0.5})])) is None
+    assert plots(Comparison([System(figures={"rouge_1": 40.0})])) == []
+    assert trade_off(Comparison([System(figures={"ppl": 3.0, "rep_1": 0.5})])) is None
 
 
 @pytest.mark.parametrize("at", range(4))
@@ -136,7 +140,7 @@ def test_sensitivity_draws_every_gamma_and_the_lines_across(comparison):
             "uniq": uniq,
             "rep_window_16": 0.1,
             "rep_window_32": 0.2,
-            "rep_window_128": 0.6 if system.family == "mle" else 0.3,
+            "rep_window_128": 0.6 if system.objective == "mle" else 0.3,
         }
         return replace(system, figures={**system.figures, **extra})
 
@@ -156,8 +160,8 @@ def test_sensitivity_draws_every_gamma_and_the_lines_across(comparison):
 @pytest.mark.parametrize(("people", "told"), [(9000, "human text: 9,000 ↑"), (-9000, "human text: -9,000 ↓")])
 def test_people_far_from_all_models_are_a_number_at_the_edge(people, told):
     """A line there would press the models' curve flat: 1,000 to 1,300 beside 9,000."""
-    rows = [System("MLE", {"uniq": 1000}, family="mle"), System("Human", {"uniq": people}, "human")]
-    rows += [System(f"SG γ={g}", {"uniq": 1300 - 400 * g}, family="sg", strength=g) for g in (0.1, 0.5)]
+    rows = [System(figures={"uniq": 1000}, objective="mle"), System(figures={"uniq": people}, objective="human")]
+    rows += [System(figures={"uniq": 1300 - 400 * g}, objective="sg", strength=g) for g in (0.1, 0.5)]
     (plot,) = sensitivity_plots(Comparison(rows))
     (axes,) = plot.figure.axes
     assert [text.get_text() for text in axes.texts] == [told]
@@ -178,9 +182,12 @@ def test_the_legend_names_what_any_panel_has():
     def figures(a: float, b: float, c: float) -> dict[str, float]:
         return {"rep_window_16": a, "rep_window_32": b, "rep_window_128": c}
 
-    rows = [System("MLE", figures(0.3, 0.4, 0.6), family="mle"), System("Human", figures(0.17, 0.28, 0.45), "human")]
+    rows = [
+        System(figures=figures(0.3, 0.4, 0.6), objective="mle"),
+        System(figures=figures(0.17, 0.28, 0.45), objective="human"),
+    ]
     rows += [
-        System(f"SG γ={g}", figures(0.29 + 0.01 * g, 0.3 + 0.1 * g, 0.4 + 0.2 * g), family="sg", strength=g)
+        System(figures=figures(0.29 + 0.01 * g, 0.3 + 0.1 * g, 0.4 + 0.2 * g), objective="sg", strength=g)
         for g in (0.1, 0.9)
     ]
     each = next(plot for plot in sensitivity_plots(Comparison(rows)) if plot.name == "sensitivity-each")
@@ -195,8 +202,8 @@ def test_the_legend_names_what_any_panel_has():
     [(101.0, (100.0, 100.0), True), (100.5, (nan, 101.0), True), (nan, (100.0, 101.0), False), (5.0, (nan, nan), True)],
 )
 def test_people_beside_models_that_are_equal_or_not_finite(people, models, drawn):
-    rows = [System("MLE", {"uniq": models[0]}, family="mle"), System("Human", {"uniq": people}, "human")]
-    rows += [System(f"SG γ={g}", {"uniq": models[g > 0.1]}, family="sg", strength=g) for g in (0.1, 0.5)]
+    rows = [System(figures={"uniq": models[0]}, objective="mle"), System(figures={"uniq": people}, objective="human")]
+    rows += [System(figures={"uniq": models[g > 0.1]}, objective="sg", strength=g) for g in (0.1, 0.5)]
     (plot,) = sensitivity_plots(Comparison(rows))
     (axes,) = plot.figure.axes
     plot.figure.draw_without_rendering()
@@ -224,3 +231,6 @@ def test_terminal_and_markdown(comparison):
     table = markdown(comparison)
     assert "| SG γ=0.2 | 14.20 ±0.05 | **.443 ±.006** | **.215** | **.143** | **22,250** |" in table
     assert "- A note with &lt;b\\>signs&lt;/b\\>." in table
+    for shown in (stream.getvalue(), table, page(comparison)):
+        assert "±: standard deviation over 3 seeds." in shown
+        assert "Bold: " in shown

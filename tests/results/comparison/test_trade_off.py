@@ -13,28 +13,32 @@ from scalegrad.results.comparison.curve import swept, where
 from scalegrad.results.comparison.trade_off import TWO_LENGTHS, trade_off
 
 
-def row(label: str, ppl: float, rep: float, kind: str = "trained", family: str = "sg", strength: float | None = None):
-    return System(label, {"ppl": ppl, "rep_1": rep}, kind, family, strength)
+def row(ppl: float, rep: float, objective: str = "sg", strength: float | str | None = None, **decoded: str) -> System:
+    return System(figures={"ppl": ppl, "rep_1": rep}, objective=objective, strength=strength, **decoded)
+
+
+def penalised(ppl: float, rep: float, gamma: float) -> System:
+    return row(ppl, rep, "mle", decoding="greedy", penalty=f"gamma={gamma}")
 
 
 def penalties(ppl: float) -> list[System]:
     """Three decodings of MLE, at a perplexity far beyond that of what was trained."""
-    return [row(f"MLE, decoded with γ={g}", ppl - 9 * g, g, "decoded", "mle", g) for g in (0.1, 0.2, 0.3)]
+    return [penalised(ppl - 9 * g, g, g) for g in (0.1, 0.2, 0.3)]
 
 
-HUMAN = System("Human", {"rep_1": 0.35}, "human")
-RISING = [row(f"SG γ={g}", 20.0 + 10 * g, g, strength=g) for g in (0.1, 0.6, 0.7, 0.8, 0.9)]
-BOTH_CORNERS = [row(f"SG γ={g}", 20.0 + 10 * g, g, strength=g) for g in (0.1, 0.15, 0.2, 0.6, 0.7, 0.8, 0.9)]
+HUMAN = System(figures={"rep_1": 0.35}, objective="human")
+RISING = [row(20.0 + 10 * g, g, strength=g) for g in (0.1, 0.6, 0.7, 0.8, 0.9)]
+BOTH_CORNERS = [row(20.0 + 10 * g, g, strength=g) for g in (0.1, 0.15, 0.2, 0.6, 0.7, 0.8, 0.9)]
 BULGING = [
-    row("MLE", 20.0, 0.8, family="mle"),
-    *(row(f"SG γ={g}", ppl, rep, strength=g) for g, ppl, rep in (
+    row(20.0, 0.8, objective="mle"),
+    *(row(ppl, rep, strength=g) for g, ppl, rep in (
         (0.9, 24.9, 0.79), (0.8, 25.0, 0.7), (0.5, 25.1, 0.62), (0.3, 28.0, 0.35), (0.1, 30.0, 0.2),
     )),
 ]  # fmt: skip
 SPREAD = [
     replace(BULGING[0], deviations={"ppl": 0.4, "rep_1": 0.2}),
     *BULGING[3:],
-    row("UL α=1.0", 24.0, 0.6, family="ul"),
+    row(24.0, 0.6, "ul", 1.0),
 ]
 
 
@@ -43,23 +47,23 @@ def curves() -> Comparison:
     """MLE at (20, .8); SG to (24, .4); UL to (28, .4); the penalty to (32, .4), each through a point in between."""
     return Comparison(
         [
-            row("MLE", 20.0, 0.8, family="mle"),
-            row("SG γ=0.5", 21.0, 0.6, strength=0.5),
-            row("SG γ=0.2", 24.0, 0.4, strength=0.2),
-            row("SG γ=linear:1.0:0.2:9", 19.0, 0.3),
-            row("UL α=0.5", 22.0, 0.6, family="ul", strength=0.5),
-            row("UL α=2.0", 28.0, 0.2, family="ul", strength=2.0),
-            row("MLE, decoded with γ=0.5", 26.0, 0.5, "decoded", "mle", 0.5),
-            row("MLE, decoded with γ=0.2", 32.0, 0.2, "decoded", "mle", 0.2),
-            row("MLE, beam=3", 20.0, 0.9, "decoded", "mle"),
+            row(20.0, 0.8, objective="mle"),
+            row(21.0, 0.6, strength=0.5),
+            row(24.0, 0.4, strength=0.2),
+            row(19.0, 0.3, strength="linear:1.0:0.2:9"),
+            row(22.0, 0.6, objective="ul", strength=0.5),
+            row(28.0, 0.2, objective="ul", strength=2.0),
+            penalised(26.0, 0.5, 0.5),
+            penalised(32.0, 0.2, 0.2),
+            row(20.0, 0.9, "mle", decoding="beam=3"),
         ]
     )
 
 
 def test_the_curves_begin_with_mle_and_leave_schedules_out(curves):
     assert [s.label for s in swept(curves.systems, "trained", "sg")] == ["MLE", "SG γ=0.5", "SG γ=0.2"]
-    assert [s.strength for s in swept(curves.systems, "trained", "ul")] == [None, 0.5, 2.0]
-    assert [s.strength for s in swept(curves.systems, "decoded", "mle")] == [None, 0.5, 0.2]
+    assert [s.level for s in swept(curves.systems, "trained", "ul")] == [None, 0.5, 2.0]
+    assert [s.level for s in swept(curves.systems, "decoded", "mle")] == [None, 0.5, 0.2]
     assert [s.label for s in swept(curves.systems[1:3], "trained", "sg")] == [
         "SG γ=0.5",
         "SG γ=0.2",
@@ -101,8 +105,8 @@ def test_one_strength_is_a_point_and_no_curve(curves):
 
 def test_trained_models_get_the_picture_where_a_penalty_reaches_far(curves):
     """What lies outside of the frame has no name in it, and stands in the small picture with human text."""
-    far = row("MLE, decoded with γ=0.1", 80.0, 0.1, "decoded", "mle", 0.1)
-    human = System("Human", {"rep_1": 0.05}, "human")
+    far = penalised(80.0, 0.1, 0.1)
+    human = System(figures={"rep_1": 0.05}, objective="human")
     plot = trade_off(Comparison([*curves.systems[:6], *curves.systems[7:], far, human]))
     (axes,) = plot.figure.axes
     (whole,) = axes.child_axes
@@ -116,7 +120,7 @@ def test_trained_models_get_the_picture_where_a_penalty_reaches_far(curves):
 
 
 def test_human_text_is_a_line_in_both_pictures_where_the_frame_has_it(curves):
-    human = System("Human", {"rep_1": 0.5}, "human")
+    human = System(figures={"rep_1": 0.5}, objective="human")
     (axes,) = trade_off(Comparison([*curves.systems, *penalties(90.0), human])).figure.axes
     for panel in (axes, *axes.child_axes):
         assert any(set(line.get_ydata()) == {0.5} for line in panel.get_lines())
@@ -146,8 +150,8 @@ def test_the_small_picture_covers_nothing(trained):
 
 def test_one_strength_among_many_points_has_its_whole_label(curves):
     """No curve of the legend has its colour."""
-    strengths = [row(f"SG γ={g}", 20 + 4 * (1 - g), 0.8 - 0.5 * (1 - g), strength=g) for g in (0.1, 0.2, 0.4, 0.5, 0.7)]
-    others = [row("UL α=1.0", 22.0, 0.7, family="ul", strength=1.0), curves.systems[8]]
+    strengths = [row(20 + 4 * (1 - g), 0.8 - 0.5 * (1 - g), strength=g) for g in (0.1, 0.2, 0.4, 0.5, 0.7)]
+    others = [row(22.0, 0.7, objective="ul", strength=1.0), curves.systems[8]]
     figure = trade_off(Comparison([curves.systems[0], *strengths, *others])).figure
     names = [text.get_text() for text in figure.axes[0].texts]
     assert sorted(names) == sorted(["MLE", "UL α=1.0", "MLE, beam=3", "0.1", "0.2", "0.4", "0.5", "0.7"])
@@ -155,7 +159,7 @@ def test_one_strength_among_many_points_has_its_whole_label(curves):
 
 
 def test_what_finds_no_place_is_in_the_legend():
-    same = [row(f"SG γ={g}", 20.0, 0.5, strength=g) for g in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)]
+    same = [row(20.0, 0.5, strength=g) for g in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)]
     figure = trade_off(Comparison(same)).figure
     written = [text.get_text() for text in figure.axes[0].texts]
     assert len(written) < 8
@@ -163,7 +167,7 @@ def test_what_finds_no_place_is_in_the_legend():
 
 
 def test_without_a_curve_there_is_no_legend():
-    schedules = [row(f"SG γ=linear:1.0:0.{at}:9", 20.0 + at, 0.8 - 0.05 * at) for at in range(9)]
+    schedules = [row(20.0 + at, 0.8 - 0.05 * at, strength=f"linear:1.0:0.{at}:9") for at in range(1, 10)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure = trade_off(Comparison(schedules)).figure
@@ -174,8 +178,8 @@ def test_without_a_curve_there_is_no_legend():
 @pytest.mark.parametrize(("ppl", "rep"), [(math.nan, 0.5), (math.inf, 0.5), (20.0, math.nan)])
 @pytest.mark.parametrize("at", [0, 2, 7])
 def test_what_is_not_finite_is_not_drawn(curves, at, ppl, rep):
-    systems = [*curves.systems, *penalties(90.0), System("Human", {"rep_1": math.nan}, "human")]
-    systems[at] = row(systems[at].label, ppl, rep, systems[at].kind, systems[at].family, systems[at].strength)
+    systems = [*curves.systems, *penalties(90.0), System(figures={"rep_1": math.nan}, objective="human")]
+    systems[at] = replace(systems[at], figures={"ppl": ppl, "rep_1": rep})
     axes = trade_off(Comparison(systems)).figure.axes[0]
     drawn = [axes.lines, *(inset.lines for inset in axes.child_axes)]
     assert all(math.isfinite(place) for lines in drawn for line in lines for xy in line.get_xydata() for place in xy)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from scalegrad.tasks.captioning.captioner import Captioner, CaptionerConfig
-from scalegrad.tasks.captioning.experiment import scene_examples
+from scalegrad.tasks.captioning.splits import scene_examples
 
 
 @pytest.fixture(scope="session")

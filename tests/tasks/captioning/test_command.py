@@ -12,8 +12,11 @@ import pytest
 import torch
 
 from scalegrad.cli import main
-from scalegrad.tasks.captioning import runs as lab
+from scalegrad.runs import Run
+from scalegrad.tasks.captioning import experiment
 from scalegrad.tasks.captioning.scenes import make_scene
+from scalegrad.tasks.captioning.splits import Scenes
+from scalegrad.tasks.captioning.training import SCENES
 
 
 def coco(path, items):
@@ -36,25 +39,27 @@ def test_human_figures(tmp_path, capsys):
     path = coco(tmp_path / "val.json", [(1, "The dog. the cat."), (2, "A b c d e f.")])
     with pytest.raises(SystemExit):
         main(["caption", "evaluate", "--paragraphs", path, "--json"])
-    found = json.loads(capsys.readouterr().out)["human"]
-    assert found["rep_1"] == pytest.approx((1 / 3 + 0) / 2)
-    assert found["words"] == pytest.approx(6.5)
+    rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["rep_1"]["value"] == pytest.approx((1 / 3 + 0) / 2)
+    assert rows["words"]["value"] == pytest.approx(6.5)
+    assert (rows["words"]["objective"], rows["words"]["corpus"], rows["words"]["n"]) == ("human", "val.json", 2)
     with pytest.raises(SystemExit):
         main(["caption", "evaluate", "--paragraphs", path])
     shown = capsys.readouterr().out
     assert ".167" in shown
 
 
+TINY = replace(SCENES, hidden_size=16, attention_size=8, epochs=1, batch=12, more_than=0, evaluations=1)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """The whole experiment on a handful of scenes, once."""
     folder = tmp_path_factory.mktemp("captioner")
-    sizes, recipe = {"train": 24, "valid": 4, "test": 4}, lab.SCALES["small"][1]
-    tiny = replace(recipe, hidden_size=16, attention_size=8, epochs=1, batch=12, more_than=0, evaluations=1)
     patched = pytest.MonkeyPatch()
-    patched.setitem(lab.SCALES, "small", (sizes, tiny))
+    patched.setitem(experiment.SCALES, "small", (Scenes(24, 4, 4), TINY))
     patched.setattr("scalegrad.tasks.captioning.scoring.MOST_TOKENS", 12)  # untrained, it would not find an end
-    patched.setattr("scalegrad.tasks.captioning.scoring.choose_beta.__defaults__", ((0.0, 0.5), None))
+    patched.setattr(experiment, "BETAS", (0.0, 0.5))
     with pytest.raises(SystemExit) as stopped:
         main(
             ["caption", "train", "--out", str(folder), "--objective", "mle", "--objective", "sg=0.5", "--parallel", "1"]
@@ -65,13 +70,20 @@ def trained(tmp_path_factory):
 
 
 def test_training_leaves_tables_runs_and_a_page(trained):
-    found = json.loads((trained / "captions.json").read_text())
-    assert [run["objective"] for run in found["runs"]] == ["mle", "sg=0.5"]
-    assert list(found["runs"][0]["rows"]) == [
-        "greedy", "3-block", "greedy,gamma=0.5", "top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100",
-    ]  # fmt: skip
-    assert list(found["runs"][1]["rows"]) == ["greedy", "3-block"]
-    assert found["runs"][0]["strategies"]["3-block"].startswith("greedy,")
+    mle, sg = (Run.open(trained / name) for name in ("mle-seed-0", "sg-0.5-seed-0"))
+    decodings = [("greedy", None), ("greedy", "soft_block=3"), ("greedy", "gamma=0.5")]
+    decodings += [(text, None) for text in ("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100")]
+    scored = [row for row in mle.rows() if (row.metric, row.split) == ("cider", "test")]
+    assert [(row.decoding, row.penalty) for row in scored] == decodings
+    assert {(row.task, row.objective, row.corpus, row.seed, row.n) for row in scored} == {
+        ("captioning", "mle", "scenes", 0, 4)
+    }
+    (row,) = (row for row in sg.rows() if (row.metric, row.split, row.penalty) == ("beta", "test", "soft_block=3"))
+    (line,) = (line for line in sg.evaluations() if line["settings"]["penalty"] == "soft_block=3")
+    assert row.strength == 0.5
+    assert line["strategy"] == ("greedy,gnmt=0.5,soft_block=3" if row.value else "greedy,soft_block=3")
+    chosen = [row.value for row in sg.rows() if (row.split, row.penalty) == ("valid", "soft_block=3")]
+    assert chosen == [max(line["validation_scores"].values())]
     page = (trained / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 4
     assert "The same picture, described by each" in page
@@ -81,10 +93,9 @@ def test_training_leaves_tables_runs_and_a_page(trained):
 
 def test_a_finished_folder_is_only_read(trained, capsys):
     before = {path: path.stat().st_mtime_ns for path in trained.rglob("done.json")}
-    sizes, recipe = {"train": 24, "valid": 4, "test": 4}, lab.SCALES["small"][1]
-    tiny = replace(recipe, hidden_size=16, attention_size=8, epochs=1, batch=12, more_than=0, evaluations=1)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setitem(lab.SCALES, "small", (sizes, tiny))
+        patched.setitem(experiment.SCALES, "small", (Scenes(24, 4, 4), TINY))
+        patched.setattr(experiment, "BETAS", (0.0, 0.5))
         with pytest.raises(SystemExit):
             main(
                 [
@@ -106,7 +117,7 @@ def test_a_finished_folder_is_only_read(trained, capsys):
 
 
 def test_a_trained_captioner_describes_images_and_is_scored(trained, tmp_path, capsys):
-    run = str(trained / "mle-seed0")
+    run = str(trained / "mle-seed-0")
     make_scene("test", 0).image.save(tmp_path / "a.png")
     (tmp_path / "b.png").write_bytes((tmp_path / "a.png").read_bytes()[:200])
     images = [str(tmp_path / name) for name in ("a.png", "b.png", "c.png")]
@@ -119,9 +130,9 @@ def test_a_trained_captioner_describes_images_and_is_scored(trained, tmp_path, c
     assert "b.png cannot be read as an image" in failed(capsys, "describe", run, *images[:2])
     with pytest.raises(SystemExit):
         main(["caption", "evaluate", run, "--limit", "2", "--strategy", "greedy,block=1", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert set(found) == {"human", "greedy,block=1"}
-    assert found["greedy,block=1"]["rep_1"] == 0.0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {(row.get("objective"), row.get("penalty")) for row in rows} == {("human", None), (None, "block=1")}
+    assert [row["value"] for row in rows if (row["metric"], row.get("penalty")) == ("rep_1", "block=1")] == [0.0]
 
 
 def test_scoring_on_images_keeps_their_features(trained, tmp_path, capsys, monkeypatch):
@@ -133,7 +144,7 @@ def test_scoring_on_images_keeps_their_features(trained, tmp_path, capsys, monke
     images, runs, texts = tmp_path / "images", tmp_path / "runs", tmp_path / "texts"
     for folder in (images, texts):
         folder.mkdir()
-    shutil.copytree(trained / "mle-seed0", runs / "mle-seed0")
+    shutil.copytree(trained / "mle-seed-0", runs / "mle-seed-0")
     for number in range(3):
         make_scene("test", number).image.save(images / f"{number}.png")
     path = coco(texts / "test.json", [(number, make_scene("test", number).paragraph) for number in range(3)])
@@ -145,21 +156,21 @@ def test_scoring_on_images_keeps_their_features(trained, tmp_path, capsys, monke
         assert not stopped.value.code
         return json.loads(capsys.readouterr().out)
 
-    first = evaluate(runs / "mle-seed0")
+    first = evaluate(runs / "mle-seed-0")
     (kept,) = runs.glob("regions-*.safetensors")
     made = extraction.extract(extraction.images_in(images), extraction.load_extractor("scenes"))
     for name, regions in made.items():
         torch.testing.assert_close(open_features(kept)[name], regions)
-    evaluate(runs / "mle-seed0" / "model")
+    evaluate(runs / "mle-seed-0" / "model")
     assert [file.name for file in texts.glob("regions-*")] == [kept.name]
     with monkeypatch.context() as patched:
         patched.setattr(extraction, "load_extractor", lambda *_: pytest.fail("features were extracted again"))
-        monkeypatch.chdir(runs / "mle-seed0")
+        monkeypatch.chdir(runs / "mle-seed-0")
         assert evaluate(".") == first
         extraction.features_of(images, "scenes", runs, Problems())  # as `caption train --out runs` does
     monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
     kept.unlink()
-    assert evaluate(runs / "mle-seed0") == first
+    assert evaluate(runs / "mle-seed-0") == first
     assert list(runs.glob("regions-*")) == []
 
 
@@ -183,15 +194,16 @@ def test_own_paragraphs_and_features(tmp_path, capsys):
         from scalegrad.tasks.captioning import training
 
         patched.setattr(training, "PAPER", replace(training.PAPER, **small))
-        patched.setattr("scalegrad.tasks.captioning.scoring.choose_beta.__defaults__", ((0.0,), None))
+        patched.setattr(experiment, "BETAS", (0.0,))
         patched.setattr("scalegrad.tasks.captioning.scoring.MOST_TOKENS", 12)
         with pytest.raises(SystemExit) as stopped:
-            main(["caption", *asked, "--skip-bad"])
+            main(["caption", *asked, "--skip-bad", "--json"])
     assert not stopped.value.code
-    assert "left out: 1 with no features (image 3)" in capsys.readouterr().err
-    found = json.loads((tmp_path / "out" / "captions.json").read_text())
-    assert found["left_out"] == {"no features": ["image 3"]}
-    model = str(tmp_path / "out" / "mle-seed0")
+    shown = capsys.readouterr()
+    assert "left out: 1 with no features (image 3)" in shown.err
+    assert {row["corpus"] for row in json.loads(shown.out)["rows"] if "corpus" in row} == {"test.json"}
+    assert "data:image" not in (tmp_path / "out" / "report.html").read_text()
+    model = str(tmp_path / "out" / "mle-seed-0")
     assert "trained on features made elsewhere" in failed(
         capsys, "describe", model, str(tmp_path / "x.png"), "--skip-bad"
     )
@@ -214,90 +226,6 @@ def test_own_paragraphs_and_features(tmp_path, capsys):
 )
 def test_mistakes(arguments, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lab, "_run_all", lambda *_: pytest.fail("a training was started"))
+    monkeypatch.setattr(experiment, "run_jobs", lambda *_: pytest.fail("a training was started"))
     assert said in failed(capsys, *arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("epochs", [0, -1])
-def test_no_epochs_are_refused_by_the_gpu_command_and_the_library_too(epochs, tmp_path, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        lab.main(["--out", str(tmp_path), "--epochs", str(epochs), "--only-seed", "0"])
-    assert stopped.value.code == 2
-    assert f"--epochs must be at least 1, not {epochs}" in capsys.readouterr().err
-    with pytest.raises(ValueError, match=f"^epochs must be at least 1, not {epochs}$"):
-        lab.run_scenes("small", tmp_path, lab.PAPER_OBJECTIVES, 1, 3, epochs=epochs)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_trainings_side_by_side(tmp_path, monkeypatch):
-    """Six trainings as processes; one that is finished is not started again. The trainings themselves are played."""
-    started, told = [], []
-
-    def play(commands, parallel, environment, watch):
-        started.append(([command[-4:] for command in commands.values()], parallel, environment["OMP_NUM_THREADS"]))
-        watch()
-
-    monkeypatch.setattr(lab, "_run_all", play)
-    monkeypatch.setattr(lab, "read_run", lambda run: run.path.name)
-    monkeypatch.setattr(lab.os, "cpu_count", lambda: 16)
-    record = lab.scene_record(*lab.SCALES["large"], lab.PAPER_OBJECTIVES[0], 0)
-    done = lab.Run.create(tmp_path / "mle-seed0", record, files=lab.FILES)
-    done.finish({})
-    done.save("captions", {})
-    runs = lab.run_scenes("large", tmp_path, lab.PAPER_OBJECTIVES, 2, 6, told=lambda *given: told.append(given))
-    names = [(name, seed) for seed in ("0", "1") for name in ("mle", "ul=0.5", "sg=0.5")]
-    assert started == [([["--objective", name, "--only-seed", seed] for name, seed in names[1:]], 6, "2")]
-    assert runs == [f"{name.replace('=', '-')}-seed{seed}" for name, seed in names]
-    assert told[0] == ("training UL α=0.5, seed 0", 0, 564)
-    with pytest.raises(ValueError, match=r"its recipe\.epochs is 6, not 2"):
-        lab.run_scenes("large", tmp_path, lab.PAPER_OBJECTIVES, 2, 6, epochs=2)
-
-
-def test_one_training_of_the_gpu_command(tmp_path, monkeypatch):
-    """What such a process does, at small size: one objective, one seed, no summary."""
-    sizes = {"train": 12, "valid": 2, "test": 2}
-    small = {"hidden_size": 8, "attention_size": 4, "epochs": 1, "batch": 12, "more_than": 0, "evaluations": 1}
-    monkeypatch.setitem(lab.SCALES, "large", (sizes, replace(lab.SCALES["large"][1], **small)))
-    monkeypatch.setattr("scalegrad.tasks.captioning.scoring.choose_beta.__defaults__", ((0.0,), None))
-    monkeypatch.setattr("scalegrad.tasks.captioning.scoring.MOST_TOKENS", 8)
-    lab.main(["--out", str(tmp_path), "--scale", "large", "--objective", "ul=0.5", "--only-seed", "2"])
-    found = json.loads((tmp_path / "ul-0.5-seed2" / "captions.json").read_text())
-    assert found["strategies"] == {"greedy": "greedy", "3-block": "greedy,soft_block=3"}
-    assert found["human"]["n_texts"] == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ul-0.5-seed2"]
-
-
-def test_a_failing_training_stops_the_others(tmp_path):
-    import sys
-
-    waits = [sys.executable, "-c", "import time; time.sleep(60)"]
-    commands = {"training MLE, seed 0": [sys.executable, "-c", "raise SystemExit(3)"], "training UL, seed 0": waits}
-    with pytest.raises(ValueError, match=r"^training MLE, seed 0: it ended \(exit code 3\)$"):
-        lab._run_all(commands, 2, {})
-
-
-def test_a_failing_training_is_told_in_one_sentence(tmp_path, capfd):
-    """Its own last line, and nothing of its traceback; remarks that would fill a pipe do not stop it."""
-    import sys
-
-    code = "import sys; sys.stderr.write('remark\\n' * 20_000); raise ValueError('the disk is full')"
-    with pytest.raises(ValueError, match=r"^training MLE, seed 0: ValueError: the disk is full \(exit code 1\)$"):
-        lab._run_all({"training MLE, seed 0": [sys.executable, "-c", code]}, 1, {})
-    assert capfd.readouterr().err == ""
-
-
-def test_kept_regions_are_those_of_the_drawn_scenes(tmp_path):
-    """Made once; then read, in half precision, without a picture being drawn."""
-    from scalegrad.tasks.captioning.experiment import scene_splits
-    from scalegrad.tasks.captioning.scenes.scene import Scene
-
-    sizes = {"train": 3, "valid": 1, "test": 1}
-    drawn = scene_splits(sizes)
-    lab.kept_regions(tmp_path / "regions.safetensors", sizes)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Scene, "image", None)
-        kept = scene_splits(sizes, regions=lab.kept_regions(tmp_path / "regions.safetensors", sizes))
-    assert [item.paragraph for item in kept.train] == [item.paragraph for item in drawn.train]
-    for first, second in zip([*kept.train, *kept.test], [*drawn.train, *drawn.test], strict=True):
-        torch.testing.assert_close(first.regions, second.regions, atol=2e-3, rtol=2e-3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,18 @@ import pytest
 import torch
 
 from scalegrad.data import wikitext103
+from scalegrad.tasks.open_ended.evaluation import Part
 
 CONTEXT = 160
+
+
+def figures(parts: Iterable[Part], decoding: str | None = None, penalty: str | None = None, human: bool = False) -> Any:
+    """The figures of next tokens, or of the texts of `decoding` ("texts" for people's), by name."""
+    parts = list(parts)
+    rows = [row for part in parts for row in part.rows if (row.objective == "human") == human]
+    texts = decoding is not None
+    wanted = [row for row in rows if (row.new_tokens is not None) == texts and row.penalty == penalty]
+    return {row.metric: row.value for row in wanted if human or row.decoding == decoding}
 
 
 def tiny_tokenizer() -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scalegrad.cli import main
-from scalegrad.runs import Run
+from scalegrad.runs import Run, read_rows
 from tests.tasks.open_ended.conftest import saved, text_file, tiny
 
 __all__ = ["saved", "text_file", "tiny"]
@@ -52,74 +52,78 @@ def mistake(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
     return said
 
 
+def values(rows: list[dict[str, Any]], metric: str) -> dict[tuple[str | None, ...], float]:
+    """A figure by decoding and penalty; people's by "human"."""
+    mine = [row for row in rows if row["metric"] == metric]
+    return {
+        ("human",) if row.get("objective") == "human" else (row.get("decoding"), row.get("penalty")): row["value"]
+        for row in mine
+    }
+
+
 def test_a_run_keeps_its_figures_and_is_reported(run, text_file, tmp_path, capsys):
     assert "has not finished" in mistake(capsys, "evaluate", run.path, "--corpus", text_file, *SMALL)
     run.finish({"selected_step": 1, "validation_ppl": 403.4})
     twin = ("-s", "greedy", "-s", "greedy,gamma=0.4")
-    out = call(capsys, "evaluate", run.path, "--corpus", text_file, *SMALL, *twin, "--json")
-    printed = json.loads(out)["prose.txt"]
-    assert run.load("evaluation") == {"prose.txt": printed}
-    assert printed["protocol"]["gamma"] == 0.4  # from the saved record
+    printed = json.loads(call(capsys, "evaluate", run.path, "--corpus", text_file, *SMALL, *twin, "--json"))
+    rows = printed["rows"]
+    assert rows == [row.as_dict() for row in run.rows()]
+    assert {(row["run"], row["corpus"]) for row in rows} == {("run", "prose.txt")}
+    assert ("calibrated_ppl", 0.4) in {(row["metric"], row.get("strength")) for row in rows}  # from the saved record
+    assert any("of" in note for note in printed["notes"])
     assert (run.path / "samples" / "prose.txt.greedy,gamma=0.4.jsonl").read_text().count("\n") == 3
     more = call(capsys, "evaluate", run.path, "--corpus", text_file, *SMALL, "-s", "top_k=5")
-    kept = run.load("evaluation")["prose.txt"]["completion"]
-    assert list(kept) == ["greedy", "greedy,gamma=0.4", "top_k=5"]  # what was there stays
-    assert kept["greedy"] == printed["completion"]["greedy"]
+    texts = values([row.as_dict() for row in run.rows()], "rep_1")
+    assert list(texts) == [("greedy", None), ("greedy", "gamma=0.4"), ("human",), ("top_k=5", None)]  # they stay
+    assert texts["greedy", None] == values(rows, "rep_1")["greedy", None]
     assert "SG γ=0.4" in more
 
     page, table = tmp_path / "out" / "report.html", tmp_path / "out" / "table.md"
-    said = call(capsys, "report", run.path, "--html", page, "--markdown", table, "--plots", tmp_path / "plots")
-    assert "SG γ=0.4" in said
+    shown = call(capsys, "report", run.path, "--html", page, "--markdown", table, "--plots", tmp_path / "plots")
+    assert "SG γ=0.4" in shown
     assert "<h1>" in page.read_text()
-    assert f"| SG γ=0.4 | {printed['language_modelling']['ppl']:,.2f} |" in table.read_text().replace("**", "")
+    ppl = values(rows, "ppl")
+    assert f"| SG γ=0.4 | {ppl[None, None]:,.2f} |" in table.read_text().replace("**", "")
     assert {file.name for file in (tmp_path / "plots").iterdir()} == {"repetition.png", "trade-off-rep-1.png"}
-    rows = json.loads(call(capsys, "report", run.path, "--json"))["rows"]
-    assert [row["label"] for row in rows] == ["SG γ=0.4", "SG γ=0.4, decoded with γ=0.4", "SG γ=0.4, top_k=5", "Human"]
-    assert rows[1]["figures"]["ppl"] == printed["penalised"]["gamma=0.4"]["ppl"]
+    reported = json.loads(call(capsys, "report", run.path, "--json"))["rows"]
+    assert values(reported, "rep_1") == texts
+    assert values(reported, "ppl")[None, "gamma=0.4"] == ppl[None, "gamma=0.4"]
 
 
-def test_columns_that_are_left_out_stay_and_lost_ones_are_named(run, text_file, tmp_path, capsys):
+def test_parts_that_are_left_out_stay_and_other_settings_replace(run, text_file, capsys):
     run.finish({})
 
-    def evaluate(*options: str) -> tuple[dict[str, Any], str]:
-        with pytest.raises(SystemExit) as end:
-            main(["evaluate", str(run.path), "--corpus", str(text_file), "--new-tokens", "50", *options, "--json"])
-        said = capsys.readouterr()
-        assert end.value.code == 0, said.err
-        return run.load("evaluation")["prose.txt"], said.err
+    def evaluate(*options: str) -> dict[tuple[str, Any], float]:
+        call(capsys, "evaluate", run.path, "--corpus", text_file, "--new-tokens", "50", *options, "--json")
+        return {(row.metric, (row.decoding, row.penalty)): row.value for row in run.rows() if row.objective == "sg"}
 
-    first, _ = evaluate("--chunks", "2", "--prefixes", "3", "-s", "greedy", "-s", "greedy,gamma=0.4")
-    more, said = evaluate("--chunks", "0", "--prefixes", "3", "-s", "top_k=5", "--calibrate", "0.9")
-    assert "No longer" not in said
-    assert list(more["completion"]) == ["greedy", "greedy,gamma=0.4", "top_k=5"]
-    assert {key: more[key] for key in ("language_modelling", "penalised", "human", "protocol", "notes")} == {
-        key: first[key] for key in ("language_modelling", "penalised", "human", "protocol", "notes")
-    }
-    chunks, said = evaluate("--chunks", "1", "--prefixes", "0")
-    assert chunks["completion"] == more["completion"]
-    assert (chunks["protocol"]["chunks"], chunks["protocol"]["prefixes"]) == (1, 3)
-    assert "No longer in evaluation.json, measured otherwise: prose.txt: gamma=0.4\n" in said
-    fewer, said = evaluate("--chunks", "0", "--prefixes", "2", "--overwrite")
-    assert fewer["language_modelling"] == chunks["language_modelling"]
-    assert list(fewer["completion"]) == ["greedy"]
-    assert "measured otherwise: prose.txt: greedy,gamma=0.4; top_k=5\n" in said
+    first = evaluate("--chunks", "2", "--prefixes", "3", "-s", "greedy", "-s", "greedy,gamma=0.4")
+    more = evaluate("--chunks", "0", "--prefixes", "3", "-s", "top_k=5", "--calibrate", "0.9")
+    assert first.items() < more.items()
+    assert {place for _, place in more.keys() - first.keys()} == {("top_k=5", None)}
+    chunks = evaluate("--chunks", "1", "--prefixes", "0")
+    assert {key for key in chunks if chunks[key] != more[key]} <= {key for key in more if key[1] == (None, None)}
+    assert chunks["ppl", (None, None)] != more["ppl", (None, None)]
+    fewer = evaluate("--chunks", "0", "--prefixes", "2", "--overwrite")
+    assert fewer["n_texts", ("greedy", None)] == 2
+    assert fewer["n_texts", ("top_k=5", None)] == 3
+    assert "different prefixes" in call(capsys, "report", run.path).replace("\n", " ")
 
 
 def test_where_figures_go_is_tried_first_and_said_only_of_what_is_written(run, text_file, tmp_path, capsys):
     run.finish({})
     (tmp_path / "file").write_text("")
     words = ("evaluate", run.path, "--corpus", text_file, *SMALL, "--samples", tmp_path / "texts")
-    assert "--out: " in mistake(capsys, *words, "--out", tmp_path / "file" / "figures.json")
+    assert "--out: " in mistake(capsys, *words, "--out", tmp_path / "file" / "rows.jsonl")
     assert not (tmp_path / "texts").exists()
-    shown = call(capsys, *words, "--out", tmp_path / "new" / "figures.json")
-    assert "prose.txt" in json.loads((tmp_path / "new" / "figures.json").read_text())
-    assert "evaluation.json" not in shown
-    assert not (run.path / "evaluation.json").exists()
+    shown = call(capsys, *words, "--out", tmp_path / "new" / "rows.jsonl")
+    assert {row.corpus for row in read_rows(tmp_path / "new" / "rows.jsonl")} == {"prose.txt"}
+    assert "results.jsonl" not in shown
+    assert run.rows() == []
 
 
-def test_a_models_folder_prints_a_table_and_writes_json(saved, text_file, tmp_path, capsys):
-    out = tmp_path / "figures.json"
-    samples = tmp_path / "texts"
+def test_a_models_folder_prints_a_table_and_writes_rows(saved, text_file, tmp_path, capsys):
+    out, samples = tmp_path / "rows.jsonl", tmp_path / "texts"
     shown = call(
         capsys,
         "evaluate",
@@ -134,12 +138,14 @@ def test_a_models_folder_prints_a_table_and_writes_json(saved, text_file, tmp_pa
         "--samples",
         samples,
     )
-    figures = json.loads(out.read_text())["prose.txt"]
-    assert f"{figures['completion']['greedy']['rep_1']:.3f}".removeprefix("0") in shown
-    assert "calibrated_ppl" in figures["language_modelling"]
+    rows = read_rows(out)
+    (rep_1,) = [row.value for row in rows if row.metric == "rep_1" and row.decoding == "greedy"]
+    assert f"{rep_1:.3f}".removeprefix("0") in shown
+    assert "calibrated_ppl" in {row.metric for row in rows}
+    assert {(row.run, row.model) for row in rows} == {(None, str(saved))}
     assert "not GPT-2's" in shown.replace("\n", " ")
     assert {file.name for file in samples.glob("*.jsonl")} == {"prose.txt.greedy.jsonl", "prose.txt.human.jsonl"}
-    assert not (saved / "evaluation.json").exists()
+    assert not (saved / "results.jsonl").exists()
 
 
 @pytest.mark.parametrize(
@@ -166,15 +172,42 @@ def test_a_sweep_recommends(saved, text_file, tmp_path, capsys):
     out = tmp_path / "sweep"
     training = ("--max-steps", "1", "--batch", "2", "--length", "40", "--validation", "none", "--alpha", "none")
     words = ("sweep", saved, text_file, "--gamma", "0.5", "--seeds", "1", "--corpus", text_file, "--out", out)
-    found = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json"))
-    assert [row["label"] for row in found["rows"]] == ["MLE", "SG γ=0.5", "MLE, decoded with γ=0.5", "Human"]
-    assert found["recommendation"]["sentence"][:4] in ("Take", "Stay")
-    assert json.loads((out / "sweep.json").read_text()) == found
-    assert found["recommendation"]["sentence"].split(":")[0] in (out / "report.html").read_text()
+    swept = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json"))
+    ppl = [row for row in swept["rows"] if row["metric"] == "ppl"]
+    assert [(row["objective"], row.get("strength"), row.get("penalty"), row["n"]) for row in ppl] == [
+        ("mle", None, None, 1),
+        ("mle", None, "gamma=0.5", 1),
+        ("sg", 0.5, None, 1),
+    ]
+    assert swept["recommendation"]["sentence"][:4] in ("Take", "Stay")
+    assert [row.as_dict() for row in read_rows(out / "results.jsonl")] == swept["rows"]
+    assert json.loads((out / "recommendation.json").read_text()) == swept["recommendation"]
+    assert swept["recommendation"]["sentence"].split(":")[0] in (out / "report.html").read_text()
     (weights := out / "mle-seed-0" / "model" / "model.safetensors").write_bytes(b"")
     again = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json", "--overwrite"))
-    assert again == found  # trained anew
+    assert measured(again) == measured(swept)  # trained anew
     assert weights.stat().st_size > 0
+
+
+def measured(swept: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows but for those of the clock and the machine."""
+    return [
+        row for row in swept["rows"] if row["metric"] not in ("train_seconds", "tokens_per_second", "peak_memory_mib")
+    ]
+
+
+def test_a_sweep_names_the_run_that_failed_and_ends_with_1(saved, text_file, tmp_path, capsys):
+    training = ("--max-steps", "1", "--batch-size", "2", "--length", "40", "--validation", "none", "--alpha", "none")
+    (tmp_path / "sweep" / "sg-0.5-seed-0").mkdir(parents=True)
+    (tmp_path / "sweep" / "sg-0.5-seed-0" / "thesis.txt").write_text("somebody's")  # no run: refused
+    words = ("sweep", saved, text_file, "--gamma", "0.5", "--seeds", "1", "--corpus", text_file)
+    with pytest.raises(SystemExit) as end:
+        main([str(word) for word in (*words, "--out", tmp_path / "sweep", *training, *SMALL)])
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert end.value.code == 1
+    assert "1 of 2 jobs failed" in message
+    assert "sg-0.5-seed-0" in message
+    assert (tmp_path / "sweep" / "mle-seed-0" / "results.jsonl").is_file()
 
 
 @pytest.mark.parametrize("package", ["jinja2", "matplotlib"])

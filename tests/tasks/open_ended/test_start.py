@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from scalegrad.data import encode_corpus
-from scalegrad.tasks.open_ended.corpora import find_corpus
-from scalegrad.tasks.open_ended.evaluation import cut_corpus, evaluate
-from scalegrad.tasks.open_ended.kept_figures import merged
-from tests.tasks.open_ended.conftest import CONTEXT, tiny_model
+from scalegrad.tasks.open_ended.corpora import cut_corpus, find_corpus
+from scalegrad.tasks.open_ended.evaluation import Options, evaluate
+from tests.tasks.open_ended.conftest import CONTEXT, figures, tiny_model
 from tests.tasks.open_ended.test_evaluation import GAMMA, oracle
 
 WINDOWS = (16, 32, 128)
@@ -22,41 +21,44 @@ WINDOWS = (16, 32, 128)
 def test_the_columns_are_those_of_the_loop(with_start, text_file, asked, used):
     model, tokenizer, _ = with_start
     corpus = find_corpus(str(text_file))
-    evaluated = evaluate(model, tokenizer, corpus, strategies=(), gamma=GAMMA, chunks=1, start=asked)
+    parts = list(evaluate(model, tokenizer, corpus, Options((), GAMMA, chunks=1, start=asked)))
     chunk = encode_corpus(corpus.text, tokenizer).tolist()[:1025]
     expected = oracle(model, [chunk], GAMMA, WINDOWS, (tokenizer.bos_token_id,) if used else ())
     del expected["nats"]
     for name, value in expected.items():
-        assert evaluated["language_modelling"][name] == pytest.approx(value, rel=2e-5), name
-    assert evaluated["protocol"]["chunk_targets"] == 1024  # with and without: the same targets
-    assert evaluated["protocol"]["start"] == ("<s>" if used else None)
-    assert any("<s>" in note for note in evaluated["notes"]) == used
+        assert figures(parts)[name] == pytest.approx(value, rel=2e-5), name
+    assert parts[0].settings["window"] == 1024  # with and without: the same targets
+    assert parts[0].settings["start"] == ("<s>" if used else None)
+    assert any("<s>" in note for note in parts[0].notes) == used
 
 
 def test_figures_with_it_and_without_are_never_mixed(with_start, text_file):
     model, tokenizer, _ = with_start
     corpus = find_corpus(str(text_file))
-    options = {"strategies": ("greedy,gamma=0.2",), "chunks": 1, "prefixes": 1, "new_tokens": 40}
-    both = [evaluate(model, tokenizer, corpus, **options, start=start) for start in ("auto", "no")]
-    assert both[0]["language_modelling"]["ppl"] != pytest.approx(both[1]["language_modelling"]["ppl"], rel=1e-4)
-    assert both[0]["penalised"]["gamma=0.2"]["ppl"] != pytest.approx(both[1]["penalised"]["gamma=0.2"]["ppl"], rel=1e-4)
-    assert both[0]["human"] == both[1]["human"]
-    assert merged(both[0], both[1])["penalised"] == both[1]["penalised"]  # in a run's folder
+    both = []
+    for start in ("auto", "no"):
+        options = Options(("greedy,gamma=0.2",), chunks=1, prefixes=1, new_tokens=40, start=start)
+        both.append(list(evaluate(model, tokenizer, corpus, options)))
+    for penalty in (None, "gamma=0.2"):
+        ppl = [figures(parts, penalty=penalty)["ppl"] for parts in both]
+        assert ppl[0] != pytest.approx(ppl[1], rel=1e-4)
+    assert figures(both[0], human=True) == figures(both[1], human=True)
+    assert both[0][0].settings != both[1][0].settings  # a run measures it anew
 
 
 def test_a_context_that_is_full_gives_the_symbol_its_place(with_start, text_file):
     _, tokenizer, _ = with_start
     model = tiny_model(len(tokenizer))
-    evaluated = evaluate(model, tokenizer, find_corpus(str(text_file)), strategies=(), chunks=1)
-    assert evaluated["protocol"]["chunk_targets"] == CONTEXT - 1
+    part, _ = evaluate(model, tokenizer, find_corpus(str(text_file)), Options((), chunks=1))
+    assert part.settings["window"] == CONTEXT - 1
     with pytest.raises(ValueError, match="the model's context of 160"):
-        evaluate(model, tokenizer, find_corpus(str(text_file)), chunks=0, prefixes=1, new_tokens=110)
+        evaluate(model, tokenizer, find_corpus(str(text_file)), Options(chunks=0, prefixes=1, new_tokens=110))
 
 
 def test_continuations_come_after_it(with_start, text_file, tmp_path):
     model, tokenizer, _ = with_start
     corpus = find_corpus(str(text_file))
-    evaluate(model, tokenizer, corpus, chunks=0, prefixes=1, new_tokens=7, samples=tmp_path)
+    list(evaluate(model, tokenizer, corpus, Options(chunks=0, prefixes=1, new_tokens=7), samples=tmp_path))
     text = [tokenizer.bos_token_id, *encode_corpus(corpus.text, tokenizer).tolist()[:50]]
     head = tokenizer.decode(text, skip_special_tokens=True)
     for _ in range(7):
@@ -74,9 +76,9 @@ def test_any_number_of_new_tokens(with_start, text_file, new_tokens):
     """Human text is cut to the same length; only the model's context limits it."""
     model, tokenizer, _ = with_start
     corpus = find_corpus(str(text_file))
-    evaluated = evaluate(model, tokenizer, corpus, chunks=0, prefixes=1, new_tokens=new_tokens)
-    assert evaluated["protocol"]["new_tokens"] == new_tokens
-    assert evaluated["human"]["completion"]["n_texts"] == (new_tokens >= 40)  # Rep-n needs some words
+    parts = list(evaluate(model, tokenizer, corpus, Options(chunks=0, prefixes=1, new_tokens=new_tokens)))
+    assert {row.new_tokens for part in parts for row in part.rows} == {new_tokens}
+    assert figures(parts, "texts", human=True)["n_texts"] == (new_tokens >= 40)  # Rep-n needs some words
     ids = encode_corpus(corpus.text, tokenizer)
     (block,) = cut_corpus(corpus, tokenizer, new_tokens=new_tokens, chunks=0, prefixes=1).blocks
     assert np.array_equal(block, ids[:new_tokens])

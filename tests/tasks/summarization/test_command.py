@@ -6,6 +6,7 @@ import json
 import pytest
 
 from scalegrad.cli import main
+from scalegrad.runs import Run
 from tests.tiny_bert import save_tiny_bert
 
 
@@ -32,7 +33,7 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
     assert code == 0
     assert [one["steps"] for one in json.loads(told)] == [2, 2]
     assert err.count("articles are longer than 192 tokens and cut there") == 1  # said once, for both objectives
-    assert (out / "selector" / "model" / "config.json").is_file()
+    assert (out / "selector-seed-0" / "model" / "config.json").is_file()
     steps = [(what.split(" · ")[0], done, total) for what, done, total in drawn]
     assert [step for step in steps if step[0] != "selector"] == [
         (name, done, 2) for name in ("mle", "sg=0.8") for done in (1, 2)
@@ -45,17 +46,20 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
     )  # fmt: skip
     assert code == 0
     found = json.loads(told)
-    figures = found[str(out / "sg=0.8")]
-    assert figures["completion"]["beam"]["n_texts"] == 3
-    assert figures["notes"] == ["3 of 3 articles are longer than 192 tokens and cut there."]
-    assert set(figures["length_normalisation"]["validation_scores"]) == {"0.0", "1.0"}
+    assert found["notes"] == ["3 of 3 articles are longer than 192 tokens and cut there."]
+    beams = [row for row in found["rows"] if row.get("decoding") == "beam=5,block_words=3"]
+    (rouge,) = (row for row in beams if row["metric"] == "rouge_1" and row["run"] == "sg-0.8-seed-0")
+    assert (rouge["objective"], rouge["strength"], rouge["corpus"], rouge["n"]) == ("sg", 0.8, "scitldr", 3)
+    assert {row["objective"] for row in found["rows"] if row["metric"] == "words"} == {"mle", "sg", "human"}
     assert "FearNet" in (tmp_path / "report.html").read_text()
-    assert json.loads((out / "mle" / "evaluation.json").read_text())["scitldr"]["human"]["references"]["words"] > 5
+    mle = Run.open(out / "mle-seed-0")
+    assert set(mle.evaluations()[0]["length_normalisation"]["validation_scores"]) == {"0.0", "1.0"}
+    assert next(row.value for row in mle.rows() if (row.objective, row.metric) == ("human", "words")) > 5
 
     articles = tmp_path / "articles.jsonl"
     long = "the cat sat on the mat . " * 60
     articles.write_text(f'{{"id": "a", "article": "the cat sat ."}}\nbroken\n{{"article": ""}}\n{{"text": "{long}"}}\n')
-    code, told, err = run(capsys, "write", out / "mle", articles, "--new-tokens", "4")
+    code, told, err = run(capsys, "write", out / "mle-seed-0", articles, "--new-tokens", "4")
     assert code == 0
     lines = [json.loads(line) for line in told.splitlines()]
     assert [line["id"] for line in lines] == ["a", "line 2", "line 3", "line 4"]
@@ -68,7 +72,7 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
     code, told, _ = run(
         capsys,
         "write",
-        out / "mle",
+        out / "mle-seed-0",
         articles,
         "--new-tokens",
         "4",

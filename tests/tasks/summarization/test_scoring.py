@@ -5,8 +5,8 @@ import math
 import pytest
 
 from scalegrad.data.pairs import Pair
+from scalegrad.tasks.summarization.evaluation import best
 from scalegrad.tasks.summarization.scoring import human, mean_rouge, novelty, per_text, score
-from scalegrad.tasks.summarization.selection import best
 
 PAIRS = [
     Pair("1", ("the cat sat on the mat", "it slept"), ("the cat sat", "a cat slept")),
@@ -46,24 +46,24 @@ def test_novelty_ignores_case_and_punctuation():
 
 def test_score_has_intervals_around_the_mean():
     found = score(["the cat slept", "a dog"], PAIRS, mover=False)
-    assert found["rouge_1"]["low"] <= found["rouge_1"]["mean"] <= found["rouge_1"]["high"]
-    assert found["words"] == {"mean": 2.5, "low": 2.0, "high": 3.0}
-    assert (found["n_texts"], found["empty"]) == (2, 0)
-    assert score(["", "a"], PAIRS, mover=False)["empty"] == 1
+    assert found["rouge_1"]["low"] <= found["rouge_1"]["value"] <= found["rouge_1"]["high"]
+    assert found["words"] == {"value": 2.5, "low": 2.0, "high": 3.0, "n": 2}
+    assert found["empty"] == {"value": 0, "n": 2}
+    assert score(["", "a"], PAIRS, mover=False)["empty"]["value"] == 1
 
 
 def test_moverscore_of_a_reference_is_100():
     found = score(["a cat slept", "dogs ran they barked"], PAIRS)
-    assert found["moverscore_1"]["mean"] > 90
-    assert score(["the cat sat", "dogs ran\nthey barked"], PAIRS)["moverscore_1"]["mean"] == pytest.approx(
+    assert found["moverscore_1"]["value"] > 90
+    assert score(["the cat sat", "dogs ran\nthey barked"], PAIRS)["moverscore_1"]["value"] == pytest.approx(
         100, abs=1e-3
     )
 
 
 def test_the_references_row():
     found = human(PAIRS)
-    assert found["words"]["mean"] == 3.5
-    assert found["novelty_1"]["mean"] == pytest.approx((0 + 3 / 4) / 2)  # dogs, they, barked
+    assert found["words"]["value"] == 3.5
+    assert found["novelty_1"]["value"] == pytest.approx((0 + 3 / 4) / 2)  # dogs, they, barked
 
 
 def test_as_many_summaries_as_articles():

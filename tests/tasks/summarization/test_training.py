@@ -11,6 +11,7 @@ from scalegrad import ScaleGradLoss
 from scalegrad.data.pairs import Pair
 from scalegrad.integrations import hf
 from scalegrad.runs import Run
+from scalegrad.tasks.summarization import evaluation
 from scalegrad.tasks.summarization.bertsum import BertSum, load_bert, load_bert_tokenizer
 from scalegrad.tasks.summarization.config import Evaluation, Task
 from scalegrad.tasks.summarization.evaluation import evaluate_run
@@ -97,17 +98,17 @@ def test_stopped_in_either_stage_it_ends_with_the_same_weights(bert_folder, data
     logs = [[{key: row.get(key) for key in kept} for row in one.run.metrics()] for one in (whole, resumed)]
     assert logs[0] == logs[1]
     # The same call again trains nothing; another objective takes stage 1 as it is.
-    before = (stopped / "selector" / "done.json").stat().st_mtime_ns
+    before = (stopped / "selector-seed-0" / "done.json").stat().st_mtime_ns
     again, other = train(task, ["sg=0.8", "ul=0.5"], stopped)
     assert again.validation_nll == whole.validation_nll
     assert other.run.config["objective"] == "ul=0.5"
-    assert (stopped / "selector" / "done.json").stat().st_mtime_ns == before
+    assert (stopped / "selector-seed-0" / "done.json").stat().st_mtime_ns == before
 
 
 def test_stage_two_starts_from_stage_ones_encoder(bert_folder, data, tmp_path):
     recipe = replace(RECIPE, writer=replace(RECIPE.writer, max_steps=1, evaluate_every=1), encoder=Noam(1e-12, 1))
     (fitted,) = train(Task(str(bert_folder), data=data, recipe=recipe), ["mle"], tmp_path)
-    taught = load_bert(tmp_path / "selector" / "model").state_dict()
+    taught = load_bert(tmp_path / "selector-seed-0" / "model").state_dict()
     given = load_bert(bert_folder).state_dict()
     ours = fitted.model.bert.state_dict()
     assert all(torch.allclose(ours[name], taught[name], atol=1e-6) for name in taught)
@@ -224,17 +225,59 @@ def test_any_encoder_decoder_and_any_causal_model(save, prompt, data, tmp_path):
     task = Task(str(tmp_path / "model"), data=data, recipe=recipe, template=prompt)
     (fitted,) = train(task, ["sg=0.5"], tmp_path / "out")
     how = Evaluation(betas=(0.0, 1.0), strategies=("top_k=40",), new_tokens=6, mover=False)
-    found = evaluate_run(
-        Run.open(tmp_path / "out" / "sg=0.5"), "made", task.pairs("validation"), task.pairs("test"), how
-    )
-    assert set(found["length_normalisation"]["validation_scores"]) == {"0.0", "1.0"}
-    assert list(found["completion"]) == ["beam", "top_k=40"]
-    assert found["completion"]["beam"]["n_texts"] == 4
-    texts = fitted.run.load("samples/made.beam.jsonl")
+    run = Run.open(tmp_path / "out" / "sg-0.5-seed-0")
+    rows = evaluate_run(run, "made", task.pairs("validation"), task.pairs("test"), how)
+    beam = "beam=5,block_words=3"
+    assert list(dict.fromkeys((row.objective, row.strength, row.decoding) for row in rows)) == [
+        ("sg", 0.5, beam), ("sg", 0.5, "top_k=40"), ("human", None, None),
+    ]  # fmt: skip
+    (words,) = (row for row in rows if (row.metric, row.decoding) == ("words", beam))
+    assert (words.task, words.corpus, words.split, words.seed, words.n) == ("summarization", "made", "test", 0, 4)
+    assert words.low <= words.value <= words.high
+    chosen = run.evaluations()[0]["length_normalisation"]
+    assert set(chosen["validation_scores"]) == {"0.0", "1.0"}
+    assert [row.value for row in rows if row.metric == "beta"] == [chosen["beta"]]
+    (valid,) = (row for row in rows if row.split == "validation")
+    assert (valid.metric, valid.n) == ("mean_rouge", 4)
+    assert valid.value == max(chosen["validation_scores"].values())
+    texts = run.load(f"samples/made-test.{beam}.jsonl")
     assert [text["id"] for text in texts] == ["0", "1", "2", "3"]
     (asked,) = train(replace(task, source_seen=True), ["sg=0.5"], tmp_path / "asked")
     plain, seen = (one.run.metrics()[0]["seen_mass"] for one in (fitted, asked))
     assert seen > plain + 0.05
+
+
+def test_what_is_measured_is_not_measured_again(bert_folder, data, tmp_path, monkeypatch):
+    """A further decoding is measured alone; a kill between two leaves the first; another test set is another one."""
+    task = Task(str(bert_folder), data, replace(RECIPE, selector=None))
+    (fitted,) = train(task, ["mle"], tmp_path)
+    how = Evaluation(betas=(0.0, 1.0), new_tokens=4, mover=False)
+    run, validation, test = fitted.run, task.pairs("validation"), task.pairs("test")
+    decoded = []
+    usual = evaluation.summarize
+
+    def watched(model, form, pairs, strategy, **options):
+        decoded.append((str(strategy), len(pairs)))
+        if str(strategy) == "top_k=3":
+            raise KeyboardInterrupt
+        return usual(model, form, pairs, strategy, **options)
+
+    monkeypatch.setattr(evaluation, "summarize", watched)
+    first = evaluate_run(run, "made", validation, test, how)
+    assert len(decoded) == 3  # two β and the test set
+    with pytest.raises(KeyboardInterrupt):
+        evaluate_run(run, "made", validation, test, replace(how, strategies=("greedy", "top_k=3")))
+    assert [strategy for strategy, _ in decoded[3:]] == ["greedy", "top_k=3"]
+    again = evaluate_run(run, "made", validation, test, replace(how, strategies=("greedy",)))
+    assert len(decoded) == 5
+    assert [row for row in again if row.decoding != "greedy"] == first
+    for seed in (1, 0):  # the rows of one seed replace those of the other
+        evaluate_run(run, "made", validation, test, replace(how, seed=seed))
+    assert len(decoded) == 11
+    fewer = evaluate_run(run, "made", validation, test[:2], how)
+    assert {row.n for row in fewer if row.split == "test" and row.metric != "beta"} == {2}
+    with pytest.raises(ValueError, match="is the beam search itself"):
+        evaluate_run(run, "made", validation, test, replace(how, strategies=("beam=5,block_words=3",)))
 
 
 def test_a_causal_model_stops_where_its_summaries_end(tmp_path):

@@ -8,8 +8,8 @@ from scalegrad.data.pairs import Pair
 from scalegrad.tasks.summarization import writing
 from scalegrad.tasks.summarization.bertsum import BertSum, load_bert, load_bert_tokenizer
 from scalegrad.tasks.summarization.config import BEAM
+from scalegrad.tasks.summarization.evaluation import choose_beta
 from scalegrad.tasks.summarization.formats import format_for
-from scalegrad.tasks.summarization.selection import choose_beta
 from scalegrad.tasks.summarization.writing import summarize
 
 PAIRS = [
@@ -77,9 +77,9 @@ def test_the_prompt_counts_as_said_only_where_asked(summarizer, monkeypatch):
 def test_beta_is_the_one_with_the_best_rouge(summarizer, monkeypatch):
     """A made-up model whose summaries are right at β = 1.5 alone."""
     texts = {0.0: "no", 1.5: "the cat", 2.0: "the"}
-    from scalegrad.tasks.summarization import selection
+    from scalegrad.tasks.summarization import evaluation
 
-    monkeypatch.setattr(selection, "summarize", lambda m, f, pairs, beam, **_: [texts[beam.gnmt]] * len(pairs))
+    monkeypatch.setattr(evaluation, "summarize", lambda m, f, pairs, beam, **_: [texts[beam.gnmt]] * len(pairs))
     choice = choose_beta(*summarizer, PAIRS[:1], betas=(0.0, 1.5, 2.0))
     assert choice.value == 1.5
     assert choice.scores == {0.0: 0.0, 1.5: pytest.approx(100), 2.0: pytest.approx(100 * (2 / 3 + 0 + 2 / 3) / 3)}

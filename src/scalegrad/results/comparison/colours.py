@@ -39,15 +39,15 @@ class Look(NamedTuple):
 def looks(systems: Sequence[System]) -> list[Look]:
     """A look for each system: the colour of its objective, fainter and dashed for the second of a kind.
 
-    >>> [look.name for look in looks([System("MLE", {}, family="mle"), System("Human", {}, kind="human")])]
+    >>> [look.name for look in looks([System(objective="mle"), System(objective="human")])]
     ['mle', 'human']
     """
     used: dict[tuple[str, bool], int] = {}
-    found = []
+    chosen = []
     for system in systems:
-        name = "human" if system.kind == "human" else system.family if system.family in PALETTE else "other"
+        name = "human" if system.kind == "human" else system.objective if system.objective in PALETTE else "other"
         hollow = system.kind in ("decoded", "paper")
         nth = used[name, hollow] = used.get((name, hollow), -1) + 1
         place = min(nth, len(_OPACITY) - 1)
-        found.append(Look(name, _OPACITY[place], _DASHES[place], hollow))
-    return found
+        chosen.append(Look(name, _OPACITY[place], _DASHES[place], hollow))
+    return chosen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scalegrad.results.comparison.systems import System
+from scalegrad.results.comparison.systems import Comparison, System
 
 
 class Column(NamedTuple):
@@ -69,6 +69,8 @@ COLUMNS: dict[str, Column] = {
     "votes": Column("votes", "judgements", "count", ""),
     "n_seen": Column("seen", "tokens said before this step", "count", ""),
     "n_novel": Column("novel", "the others: tokens that ScaleGrad scales by γ", "count", ""),
+    "mean_rouge": Column("mean R", "mean of ROUGE-1, -2 and -L F1", "number", "high"),
+    "beta": Column("β", "length normalisation, chosen on the validation set or set by hand", "number", ""),
     "words": Column("words", "words a text", "number", "human"),
     "novelty_1": Column("new words", "share of a text's distinct words that are not in its source", "share", "human"),
     "novelty_2": Column("new pairs", "the same of its pairs of words", "share", "human"),
@@ -83,7 +85,7 @@ MAIN: dict[str, tuple[str, ...]] = {
     _TOKENS: ("ppl", "calibrated_ppl", "uniq", "rep_window_16", "rep_window_32", "rep_window_128"),
     _TEXTS: ("rep_1", "rep_2", "rep_3", "uniq_w", "words"),
     _TRAINING: ("train_seconds", "tokens_per_second", "peak_memory_mib"),
-    _DIRECTED: ("rouge_1", "rouge_2", "rouge_l", "rouge_lsum", "moverscore_1", "cider", "meteor", "bleu"),
+    _DIRECTED: ("rouge_1", "rouge_2", "rouge_l", "rouge_lsum", "moverscore_1", "cider", "meteor", "bleu", "beta"),
     _JUDGED: ("win_rate", "agreement", "ac1", "votes"),
 }
 
@@ -145,7 +147,7 @@ def written_deviation(name: str, value: float | None) -> str:
 def written_spread(system: System, name: str) -> str:
     """What stands beside a figure: its interval over texts, its deviation over seeds, both, or "".
 
-    >>> system = System("MLE", {"rouge_1": 20.0}, intervals={"rouge_1": (19.0, 21.0)}, deviations={"rouge_1": 0.25})
+    >>> system = System(figures={"rouge_1": 20.0}, intervals={"rouge_1": (19.0, 21.0)}, deviations={"rouge_1": 0.25})
     >>> written_spread(system, "rouge_1"), written_spread(system, "rouge_2")
     ('(19.00–21.00) ±0.25', '')
     """
@@ -157,15 +159,34 @@ def written_spread(system: System, name: str) -> str:
 BOLD = "Bold: best of the models here (of repetition and distinct words, nearest to human text)."  # what `best` marks
 
 
-def best(systems: Sequence[System], name: str, human: System | None) -> set[int]:
+def legend(comparison: Comparison, names: Sequence[str]) -> str:
+    """What bold, ± and brackets mean in a table of these figures, as far as they are in it.
+
+    >>> legend(Comparison([System(figures={"ppl": 9.0}, deviations={"ppl": 0.1}, runs=3)]), ["ppl"])
+    '±: standard deviation over 3 seeds.'
+    """
+    systems = comparison.systems
+    seeds = sorted({s.runs for s in systems if any(name in s.deviations for name in names)})
+    many = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds))
+    sentences = {
+        BOLD: any(best(comparison, name) for name in names),
+        f"±: standard deviation over {many} seeds.": bool(seeds),
+        "In brackets: 95% bootstrap interval.": any(name in s.intervals for s in systems for name in names),
+    }
+    return " ".join(sentence for sentence, is_so in sentences.items() if is_so)
+
+
+def best(comparison: Comparison, name: str) -> set[int]:
     """Places of the models whose figure is best: lowest, highest, or nearest to the human row.
 
-    None where there is one model alone, where all have the same, or where no value is better than another.
+    None where there is one model alone, where all have the same, where no value is better than another, and where the
+    figures are of different data.
     """
+    systems, human = comparison.systems, comparison.human
     models = [
         at for at, system in enumerate(systems) if system.kind in ("trained", "decoded") and name in system.figures
     ]
-    if len(models) < 2 or not column(name).better:
+    if len(models) < 2 or not column(name).better or name in comparison.apart:
         return set()
     goal = human.figures.get(name) if human else None
     wanted = column(name).better

@@ -13,19 +13,21 @@ Point = tuple[float, float]
 LEAST_POINTS = 3  # MLE counted: a straight line from it to one strength says nothing of those in between
 
 
-def swept(systems: Sequence[System], kind: str, family: str) -> list[System]:
+def swept(systems: Sequence[System], kind: str, objective: str) -> list[System]:
     """What a curve goes through, weakest first: MLE and the strengths of an objective, or a model and its decodings.
 
     Without its beginning where that is not there; what has no one strength (a schedule, a beam) lies on no curve.
 
-    >>> rows = [System("SG γ=0.2", {}, family="sg", strength=0.2), System("SG γ=0.5", {}, family="sg", strength=0.5)]
-    >>> [system.label for system in swept([*rows, System("MLE", {}, family="mle")], "trained", "sg")]
+    >>> rows = [System(objective="sg", strength=0.2), System(objective="sg", strength=0.5), System(objective="mle")]
+    >>> [system.label for system in swept(rows, "trained", "sg")]
     ['MLE', 'SG γ=0.5', 'SG γ=0.2']
     """
-    start = [s for s in systems if s.kind == "trained" and s.family == ("mle" if kind == "trained" else family)][:1]
-    own = [s for s in systems if (s.kind, s.family) == (kind, family) and s.strength is not None]
-    falls = family == "sg" or kind == "decoded"  # γ from 1; α rises from 0
-    return [*start, *sorted(own, key=lambda system: system.strength or 0.0, reverse=falls)]
+    start = [s for s in systems if s.kind == "trained" and s.objective == ("mle" if kind == "trained" else objective)][
+        :1
+    ]
+    own = [s for s in systems if (s.kind, s.objective) == (kind, objective) and s.level is not None]
+    falls = objective == "sg" or kind == "decoded"  # γ from 1; α rises from 0
+    return [*start, *sorted(own, key=lambda system: system.level or 0.0, reverse=falls)]
 
 
 def point(figures: Mapping[str, float], name: str) -> Point | None:

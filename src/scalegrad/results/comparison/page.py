@@ -12,12 +12,12 @@ from scalegrad.extras import need
 from scalegrad.metrics import clean_up_spaces, repetition
 from scalegrad.results.comparison.colours import Look, looks
 from scalegrad.results.comparison.columns import (
-    BOLD,
     COLUMNS,
     Column,
     best,
     column,
     further_columns,
+    legend,
     main_columns,
     written,
     written_spread,
@@ -25,7 +25,7 @@ from scalegrad.results.comparison.columns import (
 from scalegrad.results.comparison.picture import Plot
 from scalegrad.results.comparison.plots import plots
 from scalegrad.results.comparison.spans import Piece, ends_stuck, pieces
-from scalegrad.results.comparison.systems import Comparison, System, spoken_of
+from scalegrad.results.comparison.systems import Comparison, Sample, System
 from scalegrad.results.comparison.themed_svg import inline_svg, svg_width
 from scalegrad.results.comparison.wording import headline
 from scalegrad.results.measure.wording import printable
@@ -42,14 +42,16 @@ class Continuation(NamedTuple):
     pieces: list[Piece]
     rep_1: float | None
     stuck: bool
+    others: list[str]  # further references, where several people wrote one
 
 
 class Example(NamedTuple):
-    """A beginning, or a picture, and its continuations."""
+    """A beginning, or a picture, and its continuations; or an article and its summaries."""
 
     prefix: str
     texts: list[Continuation]
     picture: str = ""
+    article: bool = False
 
 
 class Laid(NamedTuple):
@@ -60,6 +62,7 @@ class Laid(NamedTuple):
     further: list[str]
     rows: list[tuple[System, Look]]
     best: dict[str, set[int]]
+    legend: str
 
     @property
     def names(self) -> list[str]:
@@ -73,7 +76,8 @@ def lay_out(comparison: Comparison) -> Laid:
     main, further = main_columns(systems), further_columns(systems)
     names = [name for group in (*main.values(), further) for name in group]
     rows = list(zip(systems, looks(systems), strict=True))
-    return Laid(comparison, main, further, rows, {name: best(systems, name, comparison.human) for name in names})
+    marked = {name: best(comparison, name) for name in names}
+    return Laid(comparison, main, further, rows, marked, legend(comparison, names))
 
 
 def page(comparison: Comparison, extra_plots: Sequence[Plot] = (), title: str = "", said: Sequence[str] = ()) -> str:
@@ -104,9 +108,8 @@ def render(template: str, folder: Path | None = None, **values: Any) -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     environment.filters |= {"printable": printable, "in_lines": _in_lines, "svg_width": svg_width}
-    environment.globals.update(
-        written=written, spread=written_spread, column=column, bold=BOLD, version=__version__,
-    )  # fmt: skip
+    environment.filters["setting"] = written_setting
+    environment.globals.update(written=written, spread=written_spread, column=column, version=__version__)
     html: str = environment.get_template(template).render(**values)
     return html
 
@@ -149,19 +152,17 @@ def examples(comparison: Comparison, count: int = EXAMPLES, shown: Sequence[Syst
     The texts are those of the systems `shown`; by default the baseline's, those of the model of each objective that is
     nearest to human text, of the baseline under the favourite's penalty, and of people.
     """
-    shown = [system for system in (spoken_of(comparison) if shown is None else shown) if system.samples]
+    shown = [system for system in (comparison.spoken_of if shown is None else shown) if system.samples]
     systems = list(comparison.systems)
     styles = [look for system, look in zip(systems, looks(systems), strict=True) if any(system is s for s in shown)]
-    texts = [{sample.prefix: sample.continuation for sample in system.samples} for system in shown]
+    texts = [{sample.prefix: sample for sample in system.samples} for system in shown]
     pictures = {sample.prefix: sample.picture for system in shown for sample in system.samples if sample.picture}
     return [
         Example(
             readable(prefix),
-            [
-                _continuation(system.label, look, own[prefix])
-                for system, look, own in zip(shown, styles, texts, strict=True)
-            ],
+            [_continuation(system, look, own[prefix]) for system, look, own in zip(shown, styles, texts, strict=True)],
             pictures.get(prefix, ""),
+            any(own[prefix].references for own in texts),
         )
         for prefix in spread_prefixes(shown, count)
     ]
@@ -171,7 +172,7 @@ def spread_prefixes(systems: Sequence[System], count: int = EXAMPLES) -> list[st
     """At most `count` of the prefixes that all these systems continued, evenly spread over them.
 
     >>> from scalegrad.results.comparison import Sample
-    >>> texts = [System(name, {}, samples=[Sample(prefix, "") for prefix in "abcdef"]) for name in ("MLE", "SG")]
+    >>> texts = [System(name, samples=[Sample(prefix, "") for prefix in "abcdef"]) for name in ("MLE", "SG")]
     >>> spread_prefixes(texts, 3)
     ['a', 'c', 'e']
     """
@@ -182,31 +183,40 @@ def spread_prefixes(systems: Sequence[System], count: int = EXAMPLES) -> list[st
 
 
 def how_it_was_made(comparison: Comparison) -> dict[str, Any]:
-    """Settings that all runs share, those that differ, and the machines: {"shared": …, "own": …, "machines": …}."""
-    runs = {
-        system.label: flat_config(system.made.get("config", {}))
-        for system in comparison.of_kind("trained")
-        if system.made
-    }
-    keys = dict.fromkeys(key for config in runs.values() for key in config)
-    shared = {
-        key: next(iter(runs.values()))[key]
-        for key in keys
-        if all(key in config for config in runs.values()) and len({str(config[key]) for config in runs.values()}) == 1
-    }
-    own = {key: {label: config.get(key, "–") for label, config in runs.items()} for key in keys if key not in shared}
-    machines = {}
-    for system in comparison.of_kind("trained"):
+    """Settings that all runs share, those that differ (a value for each of "labels"), and the machines by label."""
+    made = [system for system in comparison.of_kind("trained") if system.made]
+    configs = [flat_config(system.made.get("config", {})) for system in made]
+    values = {key: [config.get(key) for config in configs] for config in configs for key in config}
+    own = {key: each for key, each in values.items() if any(value != each[0] for value in each)}
+    shared = {key: each[0] for key, each in values.items() if key not in own}
+    machines = []
+    for system in made:
         for start in system.made.get("environment", {}).get("starts", [])[-1:]:
             about = {key: value for key, value in flat_config(start).items() if value not in ("", None)}
-            machines[system.label] = about | flat_config({"result": system.made.get("done", {})})
-    return {"shared": shared, "own": own, "labels": list(runs), "machines": machines}
+            machines.append((system.label, about | flat_config({"result": system.made.get("done", {})})))
+    return {"shared": shared, "own": own, "labels": [system.label for system in made], "machines": machines}
 
 
-def _continuation(label: str, look: Look, text: str) -> Continuation:
-    rep_1 = repetition([clean_up_spaces(text)])["rep_1"]
-    shown = readable(text)
-    return Continuation(label, look, pieces(shown), None if rep_1 != rep_1 else rep_1, ends_stuck(shown))
+def written_setting(value: Any) -> str:
+    """A setting as people write it.
+
+    >>> [written_setting(value) for value in (["data/pc.jsonl"], None, True, 0.0003, ["a", "b"], [])]
+    ['data/pc.jsonl', '–', 'yes', '0.0003', 'a, b', '–']
+    """
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(written_setting, value)) or "–"
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _continuation(system: System, look: Look, sample: Sample) -> Continuation:
+    rep_1 = repetition([clean_up_spaces(sample.continuation)])["rep_1"]
+    shown = readable(sample.continuation)
+    others = [readable(text) for text in sample.references[1:]] if system.kind == "human" else []
+    return Continuation(system.label, look, pieces(shown), None if rep_1 != rep_1 else rep_1, ends_stuck(shown), others)
 
 
 def readable(text: str) -> str:

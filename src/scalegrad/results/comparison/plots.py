@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scalegrad.results.comparison.colours import PALETTE, Look, looks
 from scalegrad.results.comparison.columns import column, written
 from scalegrad.results.comparison.picture import NAMED_POINTS, SIZE, Plot, grid, legend
-from scalegrad.results.comparison.systems import Comparison, System, spoken_of
+from scalegrad.results.comparison.systems import Comparison, System
 from scalegrad.results.comparison.trade_off import trade_off
 from scalegrad.results.figure import new_figure, style_axes
 
@@ -51,7 +51,7 @@ def curves(comparison: Comparison, key: str, name: str, title: str, y: str, capt
     """A figure of the logs over the steps, a line a model."""
     trained = comparison.of_kind("trained")
     if len(trained) > NAMED_POINTS:
-        trained = [system for system in spoken_of(comparison) if system.kind == "trained"]
+        trained = [system for system in comparison.spoken_of if system.kind == "trained"]
     lines = [_series(system.log, key) for system in trained]
     if not any(len(values) > 1 for _, values in lines):
         return None
@@ -82,7 +82,7 @@ def repetition_bars(comparison: Comparison) -> Plot | None:
     if not systems:
         return None
     if len(systems) > _MOST_BARS:
-        systems = [system for system in spoken_of(comparison) if any(system is other for other in systems)]
+        systems = [system for system in comparison.spoken_of if any(system is other for other in systems)]
     names = [name for name in ("rep_1", "rep_2", "rep_3") if name in systems[0].figures]
     figure = new_figure(SIZE[0], max(SIZE[1], 1.0 + 0.34 * len(systems)))
     panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]

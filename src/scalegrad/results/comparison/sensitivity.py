@@ -30,7 +30,7 @@ def mean_rep_l(figures: Mapping[str, float]) -> float:
 
 def sensitivity_plots(comparison: Comparison) -> list[Plot]:
     """Perplexity, mean Rep/l, uniq, and each Rep/l over γ, beside unlikelihood, MLE and human text."""
-    swept = sorted(_swept(comparison), key=lambda system: system.strength or 0.0)
+    swept = sorted(_swept(comparison), key=lambda system: system.level or 0.0)
     if len(swept) < 2:
         return []
     found = [
@@ -48,7 +48,7 @@ def sensitivity_plots(comparison: Comparison) -> list[Plot]:
 
 
 def _swept(comparison: Comparison) -> list[System]:
-    return [s for s in comparison.of_kind("trained") if s.family == "sg" and s.strength is not None]
+    return [s for s in comparison.of_kind("trained") if s.objective == "sg" and s.level is not None]
 
 
 def _plot(comparison: Comparison, swept: list[System], name: str, title: str, panels: dict[str, str]) -> Plot | None:
@@ -73,10 +73,11 @@ def _plot(comparison: Comparison, swept: list[System], name: str, title: str, pa
 
 def _caption(comparison: Comparison, swept: list[System], axes: list[Axes], keys: list[str]) -> str:
     """What is drawn beside the curve, as far as it is there."""
-    labels = {label for panel in axes for label in panel.get_legend_handles_labels()[1]}
-    drawn = labels | {system.family for system in comparison.of_kind("trained") if system.label in labels}
-    lines = {"ul": "unlikelihood at its α", "mle": "MLE (which is γ = 1)", "human": "human text"}
-    across = ", ".join(words for key, words in lines.items() if key in drawn)
+    lines = {"ul": "unlikelihood at its α", "mle": "MLE (which is γ = 1)"}
+    named = {s.objective: lines[s.objective] for key in keys for s, _ in _across(comparison, key)}
+    if "human" in {line.get_label() for panel in axes for line in panel.lines}:
+        named["human"] = "human text"
+    across = ", ".join(named[key] for key in (*lines, "human") if key in named)
     said = {
         "Mean of Rep/16, Rep/32 and Rep/128.": "mean" in keys,
         f"Lines across: {across or 'none'}.": True,
@@ -87,23 +88,26 @@ def _caption(comparison: Comparison, swept: list[System], axes: list[Axes], keys
 
 
 def _draw(axes: Axes, comparison: Comparison, swept: list[System], key: str) -> None:
-    gammas = [system.strength or 0.0 for system in swept]
+    gammas = [system.level or 0.0 for system in swept]
     values = [_value(system, key) or 0.0 for system in swept]
     spreads = [_deviation(system, key) for system in swept]
     errors = spreads if any(spreads) else None
     axes.errorbar(gammas, values, yerr=errors, color=PALETTE["sg"], marker="o", markersize=4, linewidth=1.8, label="SG")
-    across = [system for system in comparison.of_kind("trained") if system.family in ("ul", "mle")]
     dashes = iter(("--", "-.", ":", (0, (5, 1)), (0, (1, 1))))
-    for system in across:
-        value = _value(system, key)
-        if value is None or not math.isfinite(value):
-            continue
+    for system, value in _across(comparison, key):
         values.append(value)
-        dash = "-" if system.family == "mle" else next(dashes, "--")
-        axes.axhline(value, color=PALETTE[system.family], linewidth=1.3, linestyle=dash, label=system.label)
+        dash = "-" if system.objective == "mle" else next(dashes, "--")
+        axes.axhline(value, color=PALETTE[system.objective], linewidth=1.3, linestyle=dash, label=system.label)
     human = _value(comparison.human, key) if comparison.human else None
     if human is not None and math.isfinite(human):
         _draw_human(axes, human, [value for value in values if math.isfinite(value)], key)
+
+
+def _across(comparison: Comparison, key: str) -> list[tuple[System, float]]:
+    """The models without a γ, and their figure: lines across the picture."""
+    others = [system for system in comparison.of_kind("trained") if system.objective in ("ul", "mle")]
+    values = [(system, _value(system, key)) for system in others]
+    return [(system, value) for system, value in values if value is not None and math.isfinite(value)]
 
 
 def _draw_human(axes: Axes, human: float, models: list[float], key: str) -> None:

@@ -10,7 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalegrad.results.comparison.columns import best, column, further_columns, main_columns, written, written_spread
+from scalegrad.results.comparison.columns import (
+    best,
+    column,
+    further_columns,
+    legend,
+    main_columns,
+    written,
+    written_spread,
+)
 from scalegrad.results.comparison.systems import Comparison, System
 from scalegrad.results.comparison.wording import headline
 from scalegrad.results.fitting_table import print_fitting
@@ -54,35 +62,38 @@ def print_table(comparison: Comparison, console: Console) -> None:
     if names:
         console.print()
         print_fitting(console, _wide(comparison, systems, names), _upright(comparison, systems, names))
+        if below := legend(comparison, names):
+            console.print(Text(below, style="dim"))
 
 
 def markdown(comparison: Comparison, said: Sequence[str] = ()) -> str:
-    """Headline, `said` under it, table and notes as Markdown; best figures bold."""
+    """Headline, `said` under it, table, what its signs mean, and notes as Markdown; best figures bold."""
     lines = [f"**{escaped(headline(comparison))}**", ""]
     if said:
         lines += [*map(escaped, said), ""]
-    return "\n".join([*lines, markdown_table(comparison)])
+    names = [name for group in main_columns(comparison.systems).values() for name in group]
+    return "\n".join([*lines, markdown_table(comparison, legend(comparison, names))])
 
 
-def markdown_table(comparison: Comparison) -> str:
-    """Table and notes as Markdown; best figures bold."""
+def markdown_table(comparison: Comparison, below: str = "") -> str:
+    """Table, the sentences `below`, and notes as Markdown; best figures bold."""
     systems = list(comparison.systems)
     names = [name for group in main_columns(systems).values() for name in group]
-    marked = {name: best(systems, name, comparison.human) for name in names}
+    marked = {name: best(comparison, name) for name in names}
     lines = [f"| | {' | '.join(escaped(column(name).title) for name in names)} |", f"|---|{'---:|' * len(names)}"]
     for at, system in enumerate(systems):
         cells = [_plain(system, name) for name in names]
         cells = [f"**{cell}**" if at in marked[name] else cell for name, cell in zip(names, cells, strict=True)]
         lines.append(f"| {escaped(system.label)} | {' | '.join(cells)} |")
     notes = [f"- {escaped(note)}" for note in comparison.notes]
-    return "\n".join([*lines, *([""] if notes else []), *notes, ""])
+    return "\n".join([*lines, *(["", escaped(below)] if below else []), *([""] if notes else []), *notes, ""])
 
 
 def _wide(comparison: Comparison, systems: Sequence[System], names: Sequence[str]) -> Table:
     table = _empty()
     for name in names:
         table.add_column(column(name).title, justify="right", no_wrap=True)
-    marked = {name: best(systems, name, comparison.human) for name in names}
+    marked = {name: best(comparison, name) for name in names}
     for at, system in enumerate(systems):
         cells = [_cell(system, name, at in marked[name], "\n") for name in names]
         table.add_row(Text(printable(system.label)), *cells, style=_STYLES[system.kind])
@@ -94,7 +105,7 @@ def _upright(comparison: Comparison, systems: Sequence[System], names: Sequence[
     for system in systems:
         table.add_column(Text(printable(system.label)), justify="right", style=_STYLES[system.kind])
     for name in names:
-        marked = best(systems, name, comparison.human)
+        marked = best(comparison, name)
         cells = [_cell(system, name, at in marked, " ") for at, system in enumerate(systems)]
         table.add_row(column(name).title, *cells)
     return table

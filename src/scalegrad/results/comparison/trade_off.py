@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +39,7 @@ class _Mark(NamedTuple):
     x: float
     y: float
     name: str
+    is_label: bool  # the whole of it, not a strength alone
     colour: str
     drawn: ErrorbarContainer
 
@@ -79,7 +79,7 @@ def trade_off(comparison: Comparison, figures: Sequence[str] = ("rep_1", "rep_wi
     _write_names(figure, axes, marks, covering, many=many)
     hollow = "; rings: the same model under a penalty while decoding" if comparison.of_kind("decoded") else ""
     spread = " Bars: deviation over seeds." if any(system.deviations for system in shown) else ""
-    penalised = any(system.kind == "decoded" and system.strength is not None for system in shown)
+    penalised = any(system.kind == "decoded" and system.gamma is not None for system in shown)
     lengths = f" {TWO_LENGTHS}" if penalised and name in _OF_TEXTS else ""
     context = " The small picture has every point, the large one its frame." if small else ""
     caption = f"Better is down and to the left{hollow}.{spread}{lengths}{context}"
@@ -93,43 +93,44 @@ def _draw(axes: Axes, shown: Sequence[System], name: str, *, many: bool) -> list
     beside it, and is in the legend until that is written.
     """
     curves = _curves(shown, name)
-    for (kind, family), path in curves.items():
-        sign = "γ while decoding" if kind == "decoded" else "α" if family == "ul" else "γ"
+    for (kind, objective), path in curves.items():
+        sign = "γ while decoding" if kind == "decoded" else "α" if objective == "ul" else "γ"
         axes.plot(
             [s.figures["ppl"] for s in path], [s.figures[name] for s in path], linewidth=1.2, alpha=0.6, zorder=1,
-            color=PALETTE.get(family, PALETTE["other"]), linestyle=(0, (1, 2)) if kind == "decoded" else "-",
-            label=f"{family.upper()}, {sign}",
+            color=PALETTE.get(objective, PALETTE["other"]), linestyle=(0, (1, 2)) if kind == "decoded" else "-",
+            label=f"{objective.upper()}, {sign}",
         )  # fmt: skip
     marks = []
     for system, look in zip(shown, looks(shown), strict=True):
         x, y = system.figures["ppl"], system.figures[name]
-        written = _short(system) if many and (system.kind, system.family) in curves else system.label
+        is_label = not many or (system.kind, system.objective) not in curves or _short(system) is None
+        written = system.label if is_label else _short(system) or ""
         drawn = axes.errorbar(
             x, y, xerr=_deviation(system, "ppl"), yerr=_deviation(system, name), fmt="o",
             markersize=5 if many else 7, color=look.colour, alpha=1.0 if many or look.hollow else look.opacity,
-            linewidth=0.9 if many else 1.4, label=written if written == system.label else None,
+            linewidth=0.9 if many else 1.4, label=written if is_label else None,
             markerfacecolor="none" if look.hollow else look.colour, markeredgecolor=look.colour,
         )  # fmt: skip
-        marks.append(_Mark(x, y, written, look.colour if many else _INK, drawn))
+        marks.append(_Mark(x, y, written, is_label, look.colour if many else _INK, drawn))
     return marks
 
 
 def _curves(systems: Sequence[System], name: str) -> dict[tuple[str, str], list[System]]:
     """By kind and objective, where the strengths tried are enough for a curve."""
-    kinds = dict.fromkeys((system.kind, system.family) for system in systems if system.strength is not None)
+    kinds = dict.fromkeys((system.kind, system.objective) for system in systems if system.level is not None)
     paths = {kind: swept(systems, *kind) for kind in kinds}
     return {k: path for k, path in paths.items() if is_curve([(s.figures["ppl"], s.figures[name]) for s in path])}
 
 
-def _short(system: System) -> str:
-    """A strength or a schedule without its objective.
+def _short(system: System) -> str | None:
+    """A strength or a schedule without its objective; None where there is none.
 
-    >>> _short(System("SG γ=linear:1.0:0.2:9", {})), _short(System("MLE, beam=3", {}, "decoded"))
-    ('linear:1.0:0.2:9', 'MLE, beam=3')
+    >>> _short(System(objective="sg", strength="linear:1.0:0.2:9")), _short(System(objective="mle", decoding="beam=3"))
+    ('linear:1.0:0.2:9', None)
     """
-    if system.strength is not None:
-        return f"{system.strength:g}"
-    return re.sub(r"^.*[γα]=", "", system.label) if system.kind == "trained" else system.label
+    if system.level is not None:
+        return f"{system.level:g}"
+    return system.strength if system.kind == "trained" and isinstance(system.strength, str) else None
 
 
 def _deviation(system: System, name: str) -> float | None:
@@ -219,7 +220,7 @@ def _write_names(figure: Figure, axes: Axes, marks: Sequence[_Mark], covering: S
     frame = axes.get_window_extent()
     taken = [_square(axes.transData.transform((mark.x, mark.y))) for mark in marks]
     taken += [artist.get_tightbbox() for artist in covering]
-    for mark in sorted(marks, key=lambda mark: mark.drawn.get_label() != mark.name):  # whole labels before strengths
+    for mark in sorted(marks, key=lambda mark: not mark.is_label):  # whole labels before strengths
         if not axes.viewLim.contains(mark.x, mark.y):
             continue
         tried = []

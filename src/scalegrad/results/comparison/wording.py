@@ -10,8 +10,9 @@ from scalegrad.results.comparison.systems import Comparison, System
 def headline(comparison: Comparison) -> str:
     """The first thing to say.
 
-    >>> systems = [System("MLE", {"rep_1": 0.66}, family="mle"), System("SG γ=0.2", {"rep_1": 0.44}, family="sg")]
-    >>> headline(Comparison([*systems, System("Human", {"rep_1": 0.33}, kind="human")]))
+    >>> strengths = {"mle": (None, 0.66), "sg": (0.2, 0.44), "human": (None, 0.33)}
+    >>> systems = [System(objective=o, strength=s, figures={"rep_1": rep}) for o, (s, rep) in strengths.items()]
+    >>> headline(Comparison(systems))
     'Of 100 words, SG γ=0.2 repeats 44 and MLE 66. People repeat 33.'
     """
     base, favourite, human = comparison.baseline, comparison.favourite, comparison.human

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,10 +22,9 @@ from scalegrad.options import FLAT, AsJson, Overwrite, SkipBad, option, several
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:
+    from scalegrad.runs import Row, Run
     from scalegrad.tasks.captioning.dataset import Example
-    from scalegrad.tasks.captioning.experiment import Splits
     from scalegrad.tasks.captioning.problems import Problems
-    from scalegrad.tasks.captioning.report import CaptionRun
     from scalegrad.tasks.captioning.scoring import Told
 
 app = App(
@@ -34,7 +33,6 @@ app = App(
     "Example: scalegrad caption train --out captioner",
 )
 
-ON_PAGE = 6  # pictures on the page
 PAPER_OBJECTIVES = tuple(parse_objective(text) for text in ("mle", "ul=0.5", "sg=0.5"))
 MODEL = "A run's folder, or a saved captioner."
 
@@ -81,7 +79,7 @@ class Captioning:
     epochs: int | None = None
     """Passes over the training paragraphs (default: the recipe's)."""
     parallel: int = 0
-    """Drawn scenes: trainings at a time, each a process (0: all on a CPU, one on a GPU)."""
+    """Trainings at a time, each a process (0: all on a CPU, one on a GPU)."""
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
@@ -108,7 +106,7 @@ _CAPTIONING, _SEEING = Captioning(), Seeing()
 @app.command(sort_key=1)
 def train(
     *,
-    out: Annotated[Path, option(help="Folder of the runs, captions.json and report.html.")] = Path("captioner"),
+    out: Annotated[Path, option(help="Folder of the runs and report.html.")] = Path("captioner"),
     captioning: Annotated[Captioning, FLAT] = _CAPTIONING,
     seeing: Annotated[Seeing, FLAT] = _SEEING,
     skip_bad: SkipBad = False,
@@ -121,7 +119,7 @@ def train(
 
     Example: scalegrad caption train --out captioner
     """
-    from scalegrad.runs import check_writable_folder, write_json
+    from scalegrad.runs import check_writable_folder
 
     files = captioning.files()
     if files:
@@ -129,24 +127,28 @@ def train(
     check_writable_folder(out, "out")
     need("transformers", extra="caption")
     quiet_transformers()
+    from scalegrad.tasks.captioning.experiment import SCALES, train_captioners
     from scalegrad.tasks.captioning.problems import Problems
-    from scalegrad.tasks.captioning.runs import caption_experiment, run_scenes, summary, trainings_at_a_time
+    from scalegrad.tasks.captioning.splits import Files, Source, load_splits
     from scalegrad.tasks.captioning.training import PAPER
 
     objectives, seeds, epochs = list(captioning.objective), captioning.seeds, captioning.epochs
     problems = Problems(skip_bad)
     with bars() as progress:
+        source: Source
+        source, recipe = SCALES[captioning.scale]
         if files:
-            splits = _splits(files, seeing, captioning.extractor, problems, out, progress)
-            recipe = PAPER if epochs is None else replace(PAPER, epochs=epochs)
-            runs = caption_experiment(splits, recipe, out, objectives, range(seeds), overwrite=overwrite, told=progress)
-        else:
-            at_a_time = captioning.parallel or trainings_at_a_time(len(objectives) * seeds)
-            options: dict[str, Any] = {"epochs": epochs, "overwrite": overwrite, "told": progress}
-            runs = run_scenes(captioning.scale, out, objectives, seeds, at_a_time, **options)
-    write_json(out / "captions.json", {"runs": summary(runs), "left_out": problems.as_dict()})
+            source = Files(
+                files["train"], files["valid"], files["test"], seeing.features, seeing.images, captioning.extractor,
+                kept_in=out, skip_bad=skip_bad,
+            )  # fmt: skip
+            recipe = PAPER
+            load_splits(source, progress, problems)  # here, to find and count what is wrong with them
+        recipe = recipe if epochs is None else replace(recipe, epochs=epochs)
+        options: dict[str, Any] = {"processes": captioning.parallel or None, "overwrite": overwrite}
+        runs = train_captioners(source, recipe, out, objectives, range(seeds), progress=progress, **options)
     _report_problems(problems)
-    _show(runs, out, captioning.test.name if captioning.test else "scenes", seeing.images, as_json)
+    _show(runs, out, seeing.images, as_json)
 
 
 @app.command(sort_key=2)
@@ -164,14 +166,13 @@ def evaluate(
 ) -> None:
     """CIDEr, BLEU and Rep-n of a captioner; without MODEL, Rep-n of the paragraphs people wrote.
 
-    Example: scalegrad caption evaluate captioner/sg-0.5-seed0 --strategy greedy --strategy greedy,soft_block=3
+    Example: scalegrad caption evaluate captioner/sg-0.5-seed-0 --strategy greedy --strategy greedy,soft_block=3
 
     Example: scalegrad caption evaluate --paragraphs val.json
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit}")
-    for text in strategy:
-        parse_strategy(text)
+    strategies = [parse_strategy(text) for text in strategy]
     if model is None and paragraphs is None:
         raise ValueError("give MODEL to score it, or --paragraphs FILE for the figures of those who wrote them")
     if paragraphs is not None and not paragraphs.exists():
@@ -180,6 +181,7 @@ def evaluate(
         find_place(model)
         if paragraphs is not None:
             seeing.check()
+    from scalegrad.tasks.captioning.experiment import rows_of_texts
     from scalegrad.tasks.captioning.paragraphs import read_coco
     from scalegrad.tasks.captioning.problems import Problems
 
@@ -187,8 +189,11 @@ def evaluate(
     items = read_coco(paragraphs, problems)[:limit] if paragraphs else None
     from scalegrad.tasks.captioning.scoring import describe, repetitiveness, score
 
+    about = {"task": "captioning", "corpus": paragraphs.name if paragraphs else "scenes"}
+    about |= {} if paragraphs else {"split": "test"}
     if model is None:
-        figures = {"human": repetitiveness([item.paragraph for item in items or []])}
+        written = [item.paragraph for item in items or []]
+        rows = rows_of_texts(repetitiveness(written), objective="human", **about)
     else:
         quiet_transformers()
         with bars() as progress, status(f"loading {model}"):
@@ -196,16 +201,17 @@ def evaluate(
             cache = _kept_beside(model, paragraphs)
             examples = _examples(items, network, seeing, cache, problems, limit, progress)
         references = [item.paragraph for item in examples]
-        figures = {"human": repetitiveness(references)}
-        for text in strategy:
+        rows = rows_of_texts(repetitiveness(references), objective="human", **about)
+        for how in strategies:
             keys = [item.image_id for item in examples]
-            made = describe(network, tokenizer, [item.regions for item in examples], text, keys=keys)
-            figures[text] = score(made, references)
+            made = describe(network, tokenizer, [item.regions for item in examples], how, keys=keys)
+            decoded = {"model": str(Path(model).resolve()), "decoding": how.decoding, "penalty": how.penalty}
+            rows += rows_of_texts(score(made, references), **about, **decoded)
     _report_problems(problems)
     if as_json:
-        print(json.dumps(figures, indent=2))
+        print(json.dumps({"rows": [row.as_dict() for row in rows], "notes": []}, indent=2))
     else:
-        _print_figures(figures, str(paragraphs or "drawn test scenes"))
+        _print_figures(rows, str(paragraphs or "drawn test scenes"))
 
 
 @app.command(name="describe", sort_key=3)
@@ -219,7 +225,7 @@ def describe_images(
 ) -> None:
     """Describe images with a trained captioner, a paragraph each.
 
-    Example: scalegrad caption describe captioner/sg-0.5-seed0 beach.png street.jpg
+    Example: scalegrad caption describe captioner/sg-0.5-seed-0 beach.png street.jpg
 
     Parameters
     ----------
@@ -251,24 +257,6 @@ def describe_images(
     _report_problems(problems)
 
 
-def _splits(
-    files: Mapping[str, Path], seeing: Seeing, extractor: str, problems: Problems, cache: Path, progress: Told
-) -> Splits:
-    """The user's own paragraphs and features."""
-    from scalegrad.tasks.captioning.experiment import file_splits
-    from scalegrad.tasks.captioning.extraction import features_of
-    from scalegrad.tasks.captioning.features import open_features
-
-    images, features = seeing.images, seeing.features
-    return file_splits(
-        files,
-        lambda: features_of(images, extractor, cache, problems, progress) if images else open_features(features or ""),
-        f"{images} by {extractor}" if images else str(features),
-        "" if features else extractor,
-        problems=problems,
-    )
-
-
 def _load(name: str) -> tuple[Any, Any]:
     from scalegrad.tasks.captioning.pretrained import load_captioner
 
@@ -296,9 +284,9 @@ def _examples(
     progress: Told,
 ) -> list[Example]:
     from scalegrad.tasks.captioning.dataset import examples_of
-    from scalegrad.tasks.captioning.experiment import scene_examples
     from scalegrad.tasks.captioning.extraction import features_of
     from scalegrad.tasks.captioning.features import open_features
+    from scalegrad.tasks.captioning.splits import scene_examples
 
     if items is None:
         return scene_examples("test", limit or 200, progress)
@@ -310,62 +298,49 @@ def _examples(
     return examples_of(items, regions, problems)
 
 
-def _show(runs: list[CaptionRun], out: Path, corpus: str, images: Path | None, as_json: bool) -> None:
+def _show(runs: Sequence[Run], out: Path, images: Path | None, as_json: bool) -> None:
     from rich.console import Console
 
     from scalegrad.results.comparison import write_page
     from scalegrad.results.comparison.terminal import print_comparison, print_table
-    from scalegrad.tasks.captioning.report import choose_strengths, compare_captions, compare_stochastic
-    from scalegrad.tasks.captioning.runs import summary
+    from scalegrad.tasks.captioning.report import compare_captions, compare_stochastic, with_pictures
 
-    written = runs[0].texts["references"]
-    names = list(written)[:: max(1, len(written) // ON_PAGE)][:ON_PAGE]  # evenly spread: nobody chooses
-    comparison = compare_captions(
-        runs, corpus, {name: written[name] for name in names}, _pictures(names, corpus, images)
-    )
+    comparison = with_pictures(compare_captions(runs), _pictures(runs[0].config["data"]["name"], images))
     page = write_page(comparison, out / "report.html")
     if as_json:
-        print(json.dumps(summary(runs), indent=2))
+        rows = [row.as_dict() for run in runs for row in run.rows()]
+        print(json.dumps({"rows": rows, "notes": list(comparison.notes)}, indent=2))
         return
     console = Console()
     print_comparison(comparison, console)
-    for family, labels in choose_strengths(runs).items():
-        told = ", ".join(f"{label} for {name}" for name, label in labels.items())
-        console.print(f"Of the {family} strengths, validation CIDEr chooses {told}.")
-    if (drawn := compare_stochastic(runs, corpus)) is not None:
+    if (sampled := compare_stochastic(runs)) is not None:
         console.print("\n[bold]Sampling from the MLE model, against its greedy search with trigram blocking[/bold]")
-        print_table(drawn, console)
-    print(f"In {out / 'captions.json'}; pictures and paragraphs side by side in {page}", file=sys.stderr)
+        print_table(sampled, console)
+    print(f"Runs in {out}; pictures and paragraphs side by side in {page}", file=sys.stderr)
 
 
-def _pictures(names: Sequence[str], corpus: str, images: Path | None) -> dict[str, str]:
-    """Pictures for the page, as data: addresses, as far as they are at hand."""
+def _pictures(corpus: str, images: Path | None) -> Callable[[str], str]:
+    """Gives an image's picture as a data: address; "" for one that is not at hand."""
     from scalegrad.tasks.captioning.extraction import images_in, read_image
-    from scalegrad.tasks.captioning.runs import picture_address, scene_picture
+    from scalegrad.tasks.captioning.report import picture_address, scene_picture
 
     if corpus == "scenes":
-        return {name: scene_picture(name) for name in names}
+        return scene_picture
     files = images_in(images) if images else {}
-    return {name: picture_address(read_image(files[name])) for name in names if name in files}
+    return lambda name: picture_address(read_image(files[name])) if name in files else ""
 
 
-def _print_figures(found: Mapping[str, Mapping[str, float]], corpus: str) -> None:
+def _print_figures(rows: Sequence[Row], corpus: str) -> None:
     from rich.console import Console
 
-    from scalegrad.results.comparison import Comparison, System
+    from scalegrad.results.comparison import compare
     from scalegrad.results.comparison.terminal import print_table
-    from scalegrad.tasks.captioning.report import FIGURES
+    from scalegrad.results.frame import frame
 
-    # Without a model the people's figures are the table, not what a table is held against.
-    alone = set(found) == {"human"}
-    rows = [
-        System(name, {key: value for key, value in figures.items() if key in FIGURES}, kind)
-        for name, figures in found.items()
-        for kind in ("human" if name == "human" and not alone else "trained",)
-    ]
     console = Console()
-    console.print(f"[bold]{corpus}[/bold], {counted(int(found['human']['n_texts']), 'paragraph')}")
-    print_table(Comparison(rows), console)
+    console.print(f"[bold]{corpus}[/bold], {counted(rows[0].n or 0, 'paragraph')}")
+    comparison = compare(frame(rows))
+    print_table(replace(comparison, systems=[one for one in comparison.systems if one.figures]), console)
 
 
 def _report_problems(problems: Problems) -> None:

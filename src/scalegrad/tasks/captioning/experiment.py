@@ -2,188 +2,185 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
 
-from scalegrad import decoding
+from scalegrad.decoding import Greedy, Strategy, parse
 from scalegrad.objectives import Objective
-from scalegrad.runs import Run
-from scalegrad.tasks.captioning.dataset import Example, Paragraphs, examples_of
-from scalegrad.tasks.captioning.extraction import SCENES as SCENES_DETECTOR
-from scalegrad.tasks.captioning.extraction import extract, load_extractor
-from scalegrad.tasks.captioning.features import Features
-from scalegrad.tasks.captioning.paragraphs import check_disjoint, check_sizes, file_hash, read_coco
-from scalegrad.tasks.captioning.problems import Problems
-from scalegrad.tasks.captioning.scenes import make_scenes
-from scalegrad.tasks.captioning.scoring import BETAS, TRIGRAMS, Told, choose_beta, describe, repetitiveness, score
-from scalegrad.tasks.captioning.training import Recipe, record, train_captioner
+from scalegrad.runs import Job, Row, Run, rows_of, run_jobs, run_name, samples_name
+from scalegrad.runs.jobs import Progress
+from scalegrad.tasks.captioning.dataset import Example, Paragraphs
+from scalegrad.tasks.captioning.scoring import BETAS, TRIGRAMS, choose_beta, describe, repetitiveness, score
+from scalegrad.tasks.captioning.splits import Scenes, Source, forget_splits, load_splits
+from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, record, train_captioner
 from scalegrad.tasks.captioning.vocabulary import build_tokenizer
+from scalegrad.training import training_progress
 
 PAPER_OBJECTIVES = (Objective("mle"), Objective("ul", 0.5), Objective("sg", 0.5))
-STOCHASTIC = ("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100")
+PLAIN, BLOCKED = Greedy(), Greedy(soft_block=TRIGRAMS)  # every captioner, each with the β that suits it best
+TWIN = Greedy(gamma=0.5)  # MLE under ScaleGrad's penalty
+STOCHASTIC = tuple(map(parse, ("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100")))  # MLE
 PLACES = {"data.regions": ()}  # where a run's config.json may name a file or folder
-FILES = ("captions.json",)  # what this task saves in a run's folder, beside what every run has
-PLAIN, BLOCKED = "greedy", "3-block"
+TEST, VALIDATION = "test", "valid"  # the splits of rows
+CHOICE = "cider"  # the figure that settings are chosen by, on the validation set
+
+# How many scenes, and what is trained on them: minutes on a laptop, or minutes on a GPU.
+SCALES: dict[str, tuple[Scenes, Recipe]] = {
+    "small": (Scenes(4_000, 200, 200), SCENES),
+    "large": (Scenes(12_000, 500, 1_000), SCENES_LARGE),
+}
+
+Betas = Mapping[str, Sequence[float]]  # of a strategy, by its text, the β to choose from
 
 
 @dataclass(frozen=True)
-class Splits:
-    """Examples for training, validation and test; `regions_from` and `about` say where they come from."""
+class Captioning:
+    """One captioner: what it is trained on, how, for which objective, and which β its decodings choose from."""
 
-    train: Sequence[Example]
-    valid: Sequence[Example]
-    test: Sequence[Example]
-    regions_from: str
-    about: dict[str, Any]
+    source: Source
+    recipe: Recipe
+    folder: Path
+    objective: Objective
+    seed: int = 0
+    betas: Betas | None = None
 
+    def create(self, *, overwrite: bool = False) -> Run:
+        """Its run's folder."""
+        config = record(self.recipe, self.objective, self.source.about(), self.seed)
+        return Run.create(self.folder, config, overwrite=overwrite, places=PLACES)
 
-def scene_splits(sizes: Mapping[str, int], told: Told | None = None, regions: Features | None = None) -> Splits:
-    """Drawn scenes, so many of each split, seen by the detector that comes with the package.
+    def is_done(self) -> bool:
+        """Whether it is trained and every decoding scored."""
+        run = Run.open(self.folder)
+        return run.finished and all(run.evaluation(self.settings(one)) for one in self.strategies())
 
-    `regions` holds the features of all of them (`scene_regions`): then nothing is drawn, and Pillow is not needed.
-    """
-    found = {split: scene_examples(split, size, told, regions) for split, size in sizes.items()}
-    return Splits(**found, regions_from=SCENES_DETECTOR, about={"name": "scenes", **sizes})
+    def strategies(self) -> tuple[Strategy, ...]:
+        """How its test images are described."""
+        return (PLAIN, BLOCKED, *((TWIN, *STOCHASTIC) if self.objective.name == "mle" else ()))
 
+    def choices(self, strategy: Strategy) -> Sequence[float]:
+        """The β that a strategy chooses from: each greedy search has its own, else lengths are compared."""
+        if not isinstance(strategy, Greedy):
+            return ()
+        return (self.betas or {}).get(str(strategy), BETAS)
 
-def scene_examples(split: str, count: int, told: Told | None = None, regions: Features | None = None) -> list[Example]:
-    """The first `count` drawn scenes of a split."""
-    seen = scene_regions(split, count, told) if regions is None else regions
-    return [Example(scene.name, seen[scene.name], scene.paragraph) for scene in make_scenes(split, count)]
-
-
-def scene_regions(split: str, count: int, told: Told | None = None) -> dict[str, Tensor]:
-    """The region features of the first `count` drawn scenes of a split, by name."""
-
-    def drawn(done: int, total: int) -> None:
-        if told:
-            told(f"drawing {split} scenes", done, total)
-
-    images = {scene.name: scene.image for scene in make_scenes(split, count)}
-    return extract(images, load_extractor(SCENES_DETECTOR), progress=drawn)
-
-
-def file_splits(
-    files: Mapping[str, Path],
-    regions: Callable[[], Features],
-    regions_named: str,
-    regions_from: str = "",
-    *,
-    problems: Problems | None = None,
-    published: bool = False,
-) -> Splits:
-    """The paragraphs of COCO caption files {"train", "valid", "test"} with the features of their images.
-
-    `regions()` gives the features, once the paragraphs are read; `regions_named` says in the runs' record which they
-    are, `regions_from` what made them ("": not to be made again). Splits must not share an image; with `published` they
-    must have as many as those of Visual Genome.
-    """
-    items = {name: read_coco(path, problems) for name, path in files.items()}
-    if published:
-        check_sizes({"train": items["train"], "val": items["valid"], "test": items["test"]})
-    else:
-        check_disjoint({name: {item.image_id for item in found} for name, found in items.items()})
-    features = regions()
-    examples = {name: examples_of(found, features, problems) for name, found in items.items()}
-    about = {"name": files["test"].name, **{name: file_hash(path) for name, path in files.items()}}
-    return Splits(**examples, regions_from=regions_from, about={**about, "regions": regions_named})
+    def settings(self, strategy: Strategy) -> dict[str, Any]:
+        """What decides a decoding's figures."""
+        data = self.source.about()
+        about = {"corpus": data["name"], "split": TEST, "checksum": data["test"], "validation": data["valid"]}
+        return {**about, "decoding": strategy.decoding, "penalty": strategy.penalty, "betas": self.choices(strategy)}
 
 
-def run_objective(
-    objective: Objective,
-    splits: Splits,
+def train_captioners(
+    source: Source,
     recipe: Recipe,
     folder: Path,
+    objectives: Sequence[Objective] = PAPER_OBJECTIVES,
+    seeds: Sequence[int] = (0,),
     *,
-    seed: int = 0,
-    stochastic: Sequence[str] = STOCHASTIC,
-    betas: Mapping[str, Sequence[float]] | None = None,
+    betas: Mapping[str, Betas] | None = None,
+    processes: int | None = None,
     overwrite: bool = False,
-    told: Told | None = None,
-    callbacks: Iterable[Any] = (),
-) -> Run:
-    """Train one captioner and score it on the test set; a finished run is only loaded.
+    progress: Progress | None = None,
+) -> list[Run]:
+    """Train and score every objective with every seed, each in a run of `folder`; what is done is not done again.
 
-    The run's folder gets captions.json: the chosen β, figures by decoding, the human figures; texts in samples/.
-    MLE is also decoded with each of `stochastic`, and with the penalty that is ScaleGrad's twin (γ = 0.5). `betas`: as
-    for `evaluate_captioner`.
+    `betas`: by the objective's name, as for `Captioning`. `processes` trainings run at a time; by default as many as
+    `trainings_at_a_time` says. A failure ends no other training and raises `runs.JobsFailed` at the end.
     """
-    config = record(recipe, objective, splits.about, seed)
-    run = Run.create(folder, config, overwrite=overwrite, places=PLACES, files=FILES)
-    if run.finished and (run.path / "captions.json").exists():
-        return run
-    tokenizer = build_tokenizer((example.paragraph for example in splits.train), recipe.more_than)
+    wanted = [
+        Captioning(source, recipe, folder / run_name(one, seed), one, seed, (betas or {}).get(str(one)))
+        for seed in seeds
+        for one in objectives
+    ]
+    # Created here, so that a folder with runs of other settings is refused before anything starts.
+    runs = [one.create(overwrite=overwrite) for one in wanted]
+    jobs = [Job(one.folder.name, train_and_score, (one,), one.is_done) for one in wanted]
+    try:
+        run_jobs(jobs, folder, processes=processes or trainings_at_a_time(len(jobs)), progress=progress)
+    finally:
+        forget_splits()
+    return runs
+
+
+def trainings_at_a_time(runs: int) -> int:
+    """All of a few trainings side by side on a CPU: threads of one training would mostly wait for each other."""
+    return 1 if torch.accelerator.is_available() else min(runs, 2 * (os.cpu_count() or 1))
+
+
+def train_and_score(captioning: Captioning, progress: Progress | None = None) -> Run:
+    """Train one captioner and score it on the test set.
+
+    Its folder gets a row for each figure of each decoding and of what people wrote, the texts (samples/), and for each
+    decoding a line in evaluations.jsonl. For a chosen β there is also a row of the split "valid".
+    """
+    run, splits = captioning.create(), load_splits(captioning.source, progress)
+    tokenizer = build_tokenizer((example.paragraph for example in splits.train), captioning.recipe.more_than)
+    name = f"training {captioning.objective.label}, seed {captioning.seed}"
     fitted = train_captioner(
-        objective,
+        captioning.objective,
         Paragraphs(splits.train, tokenizer),
         Paragraphs(splits.valid, tokenizer),
         tokenizer,
         run,
-        recipe,
-        seed=seed,
+        captioning.recipe,
+        seed=captioning.seed,
         regions_from=splits.regions_from,
-        callbacks=callbacks,
+        callbacks=[training_progress(progress, name)] if progress else [],
     )
-    decoded = ("greedy,gamma=0.5", *stochastic) if objective.name == "mle" else ()
-    found = evaluate_captioner(
-        fitted.model, tokenizer, splits.valid, splits.test, decoded, betas=betas, seed=seed, told=told
-    )
-    for name, texts in found.pop("texts").items():
-        lines = [{"image_id": item.image_id, "text": text} for item, text in zip(splits.test, texts, strict=True)]
-        run.save(f"samples/{name}.jsonl", lines)
-    lines = [{"image_id": item.image_id, "text": item.paragraph} for item in splits.test]
-    run.save("samples/references.jsonl", lines)
-    about = {
-        "validation_nll": fitted.validation_nll,
-        "validation_ppl": fitted.validation_ppl,
-        "seconds": fitted.seconds,
-    }
-    run.save("captions", {**found, **about})
+    model = fitted.model.eval()
+    for number, strategy in enumerate(captioning.strategies(), start=1):
+        if run.evaluation(captioning.settings(strategy)) is None:
+            _measure(run, captioning, strategy, model, tokenizer, splits.valid, splits.test, progress)
+        if progress:
+            progress("describing test images", number, len(captioning.strategies()))
+    corpus, references = captioning.source.about()["name"], [item.paragraph for item in splits.test]
+    run.save(f"samples/{samples_name(corpus, TEST, 'human')}", samples(references, splits.test))
+    about = {"task": "captioning", "corpus": corpus, "split": TEST, "objective": "human"}
+    if not any(row.objective == "human" for row in run.rows()):
+        run.add(rows_of_texts(repetitiveness(references), **about))
     return run
 
 
-def evaluate_captioner(
+def samples(texts: Sequence[str], examples: Sequence[Example]) -> list[dict[str, str]]:
+    """A record for each paragraph: its image's name is the prefix."""
+    return [{"prefix": item.image_id, "continuation": text} for item, text in zip(examples, texts, strict=True)]
+
+
+def rows_of_texts(figures: Mapping[str, float], **about: Any) -> list[Row]:
+    """The rows of what `score` and `repetitiveness` give."""
+    texts = int(figures["n_texts"])
+    return rows_of({name: {"value": v, "n": texts} for name, v in figures.items() if name != "n_texts"}, **about)
+
+
+def _measure(
+    run: Run,
+    captioning: Captioning,
+    strategy: Strategy,
     model: Any,
     tokenizer: Any,
     valid: Sequence[Example],
     test: Sequence[Example],
-    decoded: Sequence[str] = (),
-    *,
-    betas: Mapping[str, Sequence[float]] | None = None,
-    seed: int = 0,
-    told: Told | None = None,
-) -> dict[str, Any]:
-    """Figures on `test`: greedy without and with soft trigram blocking, then `decoded`; β of greedy ones from `valid`.
-
-    `betas` names for a decoding ("greedy", "3-block", …) the β to choose from, where not all of 0, .1, … 1 are.
-
-    {"rows": {name: figures}, "strategies": {name: text}, "betas": {name: {β: validation CIDEr}}, "human": figures,
-    "texts": {name: paragraphs}}.
-    """
-    model = model.eval()
-    strategies: dict[str, str] = {}
-    tried: dict[str, dict[str, float]] = {}
-    wanted: dict[str, decoding.Strategy] = {PLAIN: decoding.Greedy(), BLOCKED: decoding.Greedy(soft_block=TRIGRAMS)}
-    for name, strategy in (wanted | {text: decoding.parse(text) for text in decoded}).items():
-        if isinstance(strategy, decoding.Greedy):  # each with its own best length: otherwise lengths are compared
-            choice = (betas or {}).get(name, BETAS)
-            strategy, tried[name] = choose_beta(model, tokenizer, valid, strategy, choice, told=told)
-        strategies[name] = str(strategy)
+    progress: Progress | None,
+) -> None:
+    """Choose the strategy's β, describe the test images and score: rows, texts and a line for the run's folder."""
+    settings, began = captioning.settings(strategy), time.perf_counter()
+    used, scores = strategy, dict[str, float]()
+    if isinstance(strategy, Greedy):
+        used, scores = choose_beta(model, tokenizer, valid, strategy, captioning.choices(strategy), progress)
     regions, keys = [item.regions for item in test], [item.image_id for item in test]
-    references = [item.paragraph for item in test]
-    texts = {}
-    for number, (name, text) in enumerate(strategies.items()):
-        texts[name] = describe(model, tokenizer, regions, text, keys=keys, seed=seed)
-        if told:
-            told("describing test images", number + 1, len(strategies))
-    return {
-        "rows": {name: score(made, references) for name, made in texts.items()},
-        "strategies": strategies,
-        "betas": tried,
-        "human": repetitiveness(references),
-        "texts": texts,
-    }
+    texts = describe(model, tokenizer, regions, used, keys=keys, seed=captioning.seed)
+    system = {**run.about(), **{name: settings[name] for name in ("corpus", "decoding", "penalty")}}
+    rows = rows_of_texts(score(texts, [item.paragraph for item in test]), **system, split=TEST)
+    if isinstance(used, Greedy):
+        rows += rows_of({"beta": used.gnmt}, **system, split=TEST)
+        rows += rows_of({CHOICE: {"value": max(scores.values()), "n": len(valid)}}, **system, split=VALIDATION)
+    run.save(f"samples/{samples_name(settings['corpus'], TEST, strategy)}", samples(texts, test))
+    seconds = round(time.perf_counter() - began, 2)
+    run.add(rows, settings, strategy=str(used), validation_scores=scores, seconds=seconds)

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Annotated
 
 from scalegrad import objectives
+from scalegrad.decoding.strategies import Greedy, Strategy, parse
 from scalegrad.models.start import check_start
 from scalegrad.objectives import Objective
 from scalegrad.options import DATA, MACHINE, OPTIMISER, Batch, Model, option, parsed
@@ -115,6 +116,19 @@ class Evaluation:
     def __post_init__(self) -> None:
         check_start(self.start)
         check_limits(self.chunks, self.prefixes, self.new_tokens)
+        strategies = self.strategies  # every one is one there is
+        if self.chunks == 0 and (self.prefixes == 0 or not strategies):
+            raise ValueError("chunks and prefixes are both left out: nothing to evaluate")
+
+    @property
+    def strategies(self) -> list[Strategy]:
+        """The ways to decode."""
+        return [parse(text) for text in self.strategy]
+
+    @property
+    def penalties(self) -> list[Greedy]:
+        """The γ of the strategies as penalties of next tokens, from weak to strong."""
+        return [Greedy(gamma=gamma) for gamma in sorted({s.gamma for s in self.strategies if s.gamma < 1.0})]
 
 
 def check_limits(chunks: int | None, prefixes: int | None, new_tokens: int) -> None:

@@ -1,22 +1,50 @@
-"""The texts models are scored on, by name: embedded WikiText-103, the Penn Treebank, IMDB, or any text file."""
+"""The texts that models are scored on: found by name, cut as the paper does, and their own figures."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from scalegrad.data import imdb, ptb, read_texts, wikitext103
+import numpy as np
+from numpy.typing import NDArray
+
+from scalegrad.counts import counted
+from scalegrad.data import (
+    completion_blocks,
+    encode_corpus,
+    imdb,
+    language_modelling_chunks,
+    ptb,
+    read_texts,
+    wikitext103,
+)
+from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
+
+CHUNK_TARGETS = 1024
+PREFIX_TOKENS = 50
+NEW_TOKENS = 100
+UNKNOWN = "<unk>"
+
+Ids = NDArray[np.int32]
 
 KNOWN = "wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH or a text file"
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A text to score on; `name` is what the paper's tables (`paper.printed`) call it, where they have it."""
+    """A text to score on: its name, which split of it, and the text."""
 
     name: str
+    split: str | None
     text: str
+
+    @property
+    def title(self) -> str:
+        """Name and split, for people."""
+        return f"{self.name} {self.split}" if self.split else self.name
 
     @property
     def checksum(self) -> str:
@@ -29,8 +57,9 @@ def find_corpus(name: str, seed: int = 0) -> Corpus:
 
     Of IMDB 500 reviews are drawn by `seed`. A .jsonl or .csv gives its texts, a line each; other files are plain text.
 
-    >>> find_corpus("wikitext-103:valid").name
-    'wikitext-103 valid'
+    >>> corpus = find_corpus("wikitext-103:valid")
+    >>> corpus.name, corpus.split
+    ('wikitext-103', 'valid')
     >>> find_corpus("wikitext-104")
     Traceback (most recent call last):
     FileNotFoundError: corpus: there is no 'wikitext-104'; it may be wikitext-103, wikitext-103:valid, ...
@@ -38,12 +67,86 @@ def find_corpus(name: str, seed: int = 0) -> Corpus:
     known, _, where = name.partition(":")
     if known == "wikitext-103":
         split = where or "test"
-        return Corpus(f"wikitext-103 {split}", wikitext103(split))
+        return Corpus(known, split, wikitext103(split))
     if known in ("ptb", "imdb") and where:
-        return Corpus("ptb test", ptb(where)) if known == "ptb" else Corpus("imdb", imdb(where, seed=seed))
+        return Corpus(known, "test", ptb(where)) if known == "ptb" else Corpus(known, None, imdb(where, seed=seed))
     path = Path(name)
     if not path.is_file():
         raise FileNotFoundError(f"corpus: there is no {name!r}; it may be {KNOWN}")
     plain = path.with_suffix("").suffix if path.suffix in (".gz", ".xz") else path.suffix
     texts = read_texts(path, format=None if plain in (".jsonl", ".ndjson", ".csv") else "txt")
-    return Corpus(path.name, "".join(f"{text}\n" for text in texts))
+    return Corpus(path.name, None, "".join(f"{text}\n" for text in texts))
+
+
+@dataclass(frozen=True)
+class CutCorpus:
+    """A corpus cut as the protocol says: chunks to predict, prefixes to continue, human text as long as the answers."""
+
+    chunks: Ids  # [M, targets + 1]
+    prefixes: Ids  # [P, 50]
+    originals: list[list[int]]  # how the corpus goes on after each prefix, new_tokens of it
+    blocks: Ids  # [P or fewer, new_tokens]
+    all_chunks: int  # how many the corpus has
+    all_prefixes: int
+    unknown: bool  # whether <unk> is in the text
+
+    def human_tokens(self) -> dict[str, float]:
+        """Next-token figures of the corpus itself."""
+        return human_next_token(self.chunks[:, 1:])
+
+    def human_texts(self, tokenizer: Any) -> dict[str, float]:
+        """Figures of the corpus' own texts, as long as a model's."""
+        return text_figures(decoded(tokenizer, self.blocks.tolist()), unknown=self.unknown)
+
+
+def cut_corpus(
+    corpus: Corpus,
+    tokenizer: Any,
+    targets: int = CHUNK_TARGETS,
+    new_tokens: int = NEW_TOKENS,
+    chunks: int | None = None,
+    prefixes: int | None = None,
+) -> CutCorpus:
+    """Cut `corpus` for `evaluate`; `chunks` and `prefixes` as there."""
+    ids = encode_corpus(corpus.text, tokenizer)
+    all_chunks, all_prefixes = language_modelling_chunks(ids, targets), completion_blocks(ids, PREFIX_TOKENS)
+    chosen, starts = spread(all_chunks, chunks), spread(all_prefixes, prefixes)
+    for wanted, there, what in (
+        (chunks, chosen, f"fewer than one chunk of {targets + 1:,}"),
+        (prefixes, starts, "and prefixes are cut from chunks of 301"),
+    ):
+        if wanted != 0 and not len(there):
+            raise ValueError(f"corpus: {corpus.title} has {counted(len(ids), 'token')}, {what}")
+    ends = spread(completion_blocks(np.arange(len(ids), dtype=np.int32), PREFIX_TOKENS), prefixes)[:, -1] + 1
+    originals = [ids[end : end + new_tokens].tolist() for end in ends]
+    blocks = spread(completion_blocks(ids, new_tokens), len(starts))
+    sizes = len(all_chunks), len(all_prefixes)
+    return CutCorpus(chosen, starts, originals, blocks, *sizes, unknown=UNKNOWN in corpus.text)
+
+
+def spread(rows: Ids, count: int | None) -> Ids:
+    """`count` of the rows, evenly spread; all of them where there are no more."""
+    if count is None or count >= len(rows):
+        return rows
+    return rows[(np.arange(count) * len(rows)) // max(count, 1)]
+
+
+def text_figures(texts: Iterable[str], unknown: bool = False) -> dict[str, float]:
+    """Rep-1 … Rep-3, uniq-w and n_texts of texts after the paper's clean-up; with `unknown` also without `<unk>`.
+
+    >>> text_figures(["a <unk> <unk> <unk> b c d ."], unknown=True)["rep_1_no_unk"]
+    0.0
+    """
+    cleaned = [clean_up_spaces(text) for text in texts]
+    figures = repetition(cleaned)
+    if unknown:
+        without = repetition(text.replace(UNKNOWN, "") for text in cleaned)
+        figures |= {f"{key}_no_unk": without[key] for key in ("rep_1", "rep_2", "rep_3")}
+    del figures["rep_4"]  # no column of the paper's
+    return figures
+
+
+def decoded(tokenizer: Any, blocks: list[list[int]]) -> Iterator[str]:
+    """The text of each block of ids."""
+    for block in blocks:
+        yield str(tokenizer.decode(block, skip_special_tokens=True, clean_up_tokenization_spaces=False))

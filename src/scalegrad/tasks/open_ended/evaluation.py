@@ -2,127 +2,225 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from scalegrad import objectives
 from scalegrad.counts import counted
-from scalegrad.data import (
-    completion_blocks,
-    encode_corpus,
-    gpt2_tokenizer,
-    language_modelling_chunks,
-    read_texts,
-)
-from scalegrad.decoding import Prefix, Strategy, complete, parse, prefixes_from_ids, start_ids
-from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
+from scalegrad.data import gpt2_tokenizer, read_texts
+from scalegrad.decoding import Prefix, Strategy, complete, prefixes_from_ids, start_ids
 from scalegrad.models.start import start_text
-from scalegrad.runs import Run, samples_name, write_lines
-from scalegrad.tasks.open_ended.config import check_limits
-from scalegrad.tasks.open_ended.corpora import Corpus
-from scalegrad.tasks.open_ended.kept_figures import merged
+from scalegrad.runs import Row, Run, rows_of, samples_name, write_lines
+from scalegrad.tasks.open_ended.config import Evaluation
+from scalegrad.tasks.open_ended.corpora import (
+    CHUNK_TARGETS,
+    NEW_TOKENS,
+    PREFIX_TOKENS,
+    Corpus,
+    cut_corpus,
+    decoded,
+    text_figures,
+)
 from scalegrad.tasks.open_ended.next_tokens import score_chunks
 
-CHUNK_TARGETS = 1024
-PREFIX_TOKENS = 50
-NEW_TOKENS = 100
-_UNKNOWN = "<unk>"
+HUMAN = "human"
 
-Ids = NDArray[np.int32]
-# Told what is being done, how much of it is, and how much there is.
+# Called with what is being done, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Figures that are measured together: their rows, what they were measured under, and notes on that."""
+
+    rows: list[Row]
+    settings: dict[str, Any]
+    notes: list[str]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A part to be measured: `measure(samples, overwrite)` gives its figures and how many things each is a mean of."""
+
+    settings: dict[str, Any]
+    measure: Callable[[Path, bool], tuple[Mapping[str, float], int]]
+
+    def part(self, about: Mapping[str, Any], samples: Path, overwrite: bool) -> Part:
+        """Measure it now. `about`: what its rows say of the model."""
+        began = time.perf_counter()
+        figures, n = self.measure(samples, overwrite)
+        fields = {name: self.settings[name] for name in _FIELDS if name in self.settings}
+        if self.settings.get("objective") == HUMAN:
+            fields |= {"objective": HUMAN, "strength": None, "seed": None, "step": None}
+        rows = rows_of(figures, **{**about, **fields, "n": n})
+        return Part(rows, self.settings, notes(self.settings), round(time.perf_counter() - began, 1))
+
+
+_FIELDS = ("decoding", "penalty", "corpus", "split", "window", "new_tokens")  # of the settings, in rows too
 
 
 def evaluate(
     model: Any,
     tokenizer: Any,
     corpus: Corpus,
+    options: Evaluation | None = None,
     *,
-    strategies: Sequence[str | Strategy] = ("greedy",),
-    gamma: float | None = None,
-    chunks: int | None = None,
-    prefixes: int | None = None,
-    new_tokens: int = NEW_TOKENS,
-    batch: int | None = None,
-    seed: int = 0,
-    start: str = "auto",
     samples: str | Path | None = None,
     name: str = "",
+    about: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Language-modelling and auto-completion figures of a causal LM on `corpus`, as plain JSON values.
+) -> Iterator[Part]:
+    """Language-modelling and auto-completion figures of a causal LM on `corpus`, part by part.
 
-    - "language_modelling": on 1,025-token chunks (shorter where the model's context is): ppl, calibrated_ppl (with
-      `gamma`), bits_per_byte, seen_mass, accuracy, rep_window_16 … wrong_rep_window_128, uniq;
-    - "penalised": for each γ of the strategies, {"gamma=0.2": …}, the columns above for the model as it decodes under
-      it, seen probabilities times γ: what to hold a model trained with that γ against;
-    - "completion": for each strategy rep_1, rep_2, rep_3, uniq_w, n_texts of `new_tokens` new tokens after 50-token
-      prefixes; and Rep-n without `<unk>` (`rep_1_no_unk`, …) where the corpus has it, since loops of it inflate Rep-n;
-    - "human": the same of the corpus itself under this tokenizer, completion at the length of the model's texts;
-    - "protocol": what was cut how; "notes": what keeps figures from being compared, in sentences.
+    - Next tokens, on 1,025-token chunks (shorter where the model's context is): ppl, calibrated_ppl (with `gamma`),
+      bits_per_byte, seen_mass, accuracy, rep_window_16 … wrong_rep_window_128, uniq;
+    - the same columns under each γ of the strategies (`penalty` "gamma=0.2"), for the model as it decodes under it,
+      seen probabilities times γ: what to hold a model trained with that γ against;
+    - texts, for each strategy: rep_1, rep_2, rep_3, uniq_w, n_texts of `new_tokens` new tokens after 50-token prefixes;
+      and Rep-n without `<unk>` (`rep_1_no_unk`, …) where the corpus has it, since loops of it inflate Rep-n;
+    - both of the corpus itself under this tokenizer (`objective` "human"), texts at the length of the model's.
 
-    `chunks` and `prefixes` take only so many of each, evenly spread over the corpus; 0 leaves the columns out.
-    `start`: whether each chunk and prefix comes after the model's start symbol ("auto", "yes" or "no": `start_ids`),
-    which is no target and counts for nothing; the targets are the same with it and without. The texts go to
-    `samples`/CORPUS.STRATEGY.jsonl, taken up again by a later call (without it they are not kept), and how the corpus
-    itself goes on to CORPUS.human.jsonl.
+    `about` are fields for every row, such as `model`. The texts go to `samples`/CORPUS-SPLIT.STRATEGY.jsonl, taken up
+    again by a later call (without it they are not kept), and how the corpus itself goes on to CORPUS-SPLIT.human.jsonl.
     """
-    began = time.perf_counter()
-    parsed = [parse(strategy) if isinstance(strategy, str) else strategy for strategy in strategies]
-    before = start_ids(tokenizer, start)
-    _check(model, chunks, prefixes, new_tokens, parsed, len(before))
-    targets = _chunk_targets(model, len(before))
-    cut = cut_corpus(corpus, tokenizer, targets, new_tokens, chunks, prefixes if parsed else 0)
-    found: dict[str, Any] = {"corpus": corpus.name}
-    if len(cut.chunks):
-        scores = score_chunks(
-            model, tokenizer, cut.chunks, gamma, start=before,
-            penalties=_penalties(parsed), batch=batch, progress=_told(progress, "predicting"),
+    planned = _plan(model, tokenizer, corpus, options or Evaluation(), name, progress)
+    return _measure_all(planned, {"task": "open_ended", **(about or {})}, samples, overwrite)
+
+
+def _measure_all(
+    planned: Sequence[_Planned], about: Mapping[str, Any], samples: str | Path | None, overwrite: bool
+) -> Iterator[Part]:
+    with _folder(samples) as folder:
+        for item in planned:
+            yield item.part(about, folder, overwrite)
+
+
+def evaluate_run(
+    run: Run,
+    model: Any,
+    tokenizer: Any,
+    corpus: Corpus,
+    options: Evaluation | None = None,
+    *,
+    overwrite: bool = False,
+    remake: bool = False,
+    progress: Progress | None = None,
+) -> list[Part]:
+    """`evaluate` a run's model into its folder: each part's rows as soon as they are there, texts to samples/.
+
+    A part that was measured under the same settings is read instead, unless `overwrite`. `remake`: texts that were
+    made under other settings are made anew; else they raise ValueError.
+    """
+    planned = _plan(model, tokenizer, corpus, options or Evaluation(), "", progress)  # no name: the folder may move
+    about = {"run": run.path.name, **run.about()}
+    parts = []
+    for item in planned:
+        part = None if overwrite else _stored(run, item.settings)
+        if part is None:
+            replaced = overwrite or (remake and run.measured(item.settings) is not None)
+            part = item.part(about, run.path / "samples", replaced)
+            run.add(part.rows, part.settings, notes=part.notes, seconds=part.seconds)
+        parts.append(part)
+    return parts
+
+
+def _stored(run: Run, settings: Mapping[str, Any]) -> Part | None:
+    """What the run has under these settings."""
+    entry = run.evaluation(settings)
+    if entry is None:
+        return None
+    wanted = {name: settings.get(name) for name in _FIELDS}
+    human = settings.get("objective") == HUMAN
+    rows = [
+        row
+        for row in run.rows()
+        if (row.objective == HUMAN) == human and all(getattr(row, name) == value for name, value in wanted.items())
+    ]
+    return Part(rows, entry["settings"], entry["notes"], entry["seconds"])
+
+
+def is_measured(run: Run, corpus: Corpus, options: Evaluation) -> bool:
+    """Whether the run has every figure of `options` on `corpus`; nothing is loaded to tell."""
+    entries = [entry["settings"] for entry in run.evaluations_now()]
+
+    def there(what: str, limit: int | None, **wanted: Any) -> bool:
+        wanted |= {"corpus": corpus.name, "split": corpus.split, "checksum": corpus.checksum, "objective": None}
+        most = math.inf if limit is None else limit
+        return any(
+            all(entry.get(name) == value for name, value in wanted.items())
+            and entry.get(what) == min(most, entry.get(f"all_{what}", 0))
+            for entry in entries
+        )
+
+    tokens = [None, *(penalty.penalty for penalty in options.penalties)] if options.chunks != 0 else []
+    texts = options.strategies if options.prefixes != 0 else []
+    return all(there("chunks", options.chunks, decoding=None, penalty=penalty) for penalty in tokens) and all(
+        there("prefixes", options.prefixes, decoding=s.decoding, penalty=s.penalty, new_tokens=options.new_tokens)
+        for s in texts
+    )
+
+
+def _plan(
+    model: Any, tokenizer: Any, corpus: Corpus, options: Evaluation, name: str, progress: Progress | None
+) -> list[_Planned]:
+    """Every part to measure, in order; what cannot be measured is refused here."""
+    strategies, before = options.strategies, start_ids(tokenizer, options.start)
+    _check(model, options, len(before))
+    window = _chunk_targets(model, len(before))
+    prefixes = options.prefixes if strategies else 0
+    cut = cut_corpus(corpus, tokenizer, window, options.new_tokens, options.chunks, prefixes)
+    shared: dict[str, Any] = {"corpus": corpus.name, "split": corpus.split, "checksum": corpus.checksum}
+    shared |= {"tokenizer": _vocabulary(tokenizer)}
+    own = {"start": start_text(tokenizer, before), "dtype": str(model.dtype).removeprefix("torch.")}
+    tokens = shared | {"window": window, "chunks": len(cut.chunks), "all_chunks": cut.all_chunks}
+    texts = shared | {"new_tokens": options.new_tokens, "prefixes": len(cut.prefixes), "all_prefixes": cut.all_prefixes}
+    planned = []
+
+    @cache
+    def scores() -> Any:
+        return score_chunks(
+            model, tokenizer, cut.chunks, options.calibrate, start=before,
+            penalties=[penalty.gamma for penalty in options.penalties], batch=options.batch, progress=_progress_of(progress, "predicting"),
         )  # fmt: skip
-        found["language_modelling"] = scores.figures
-        found["penalised"] = {f"gamma={penalty}": figures for penalty, figures in scores.penalised.items()}
-    if len(cut.prefixes):
-        found["completion"] = {}
+
+    def continued(strategy: Strategy, folder: Path, overwrite: bool) -> tuple[Mapping[str, float], int]:
         items = prefixes_from_ids(cut.prefixes.tolist(), tokenizer, before)
-        with _folder(samples) as folder:
-            _write_originals(folder / samples_name(corpus.name, "human"), items, cut.originals, tokenizer)
-            for strategy in parsed:
-                out = folder / samples_name(corpus.name, strategy)
-                complete(
-                    model, tokenizer, items, out, strategy, new_tokens=new_tokens, min_new_tokens=new_tokens,
-                    seed=seed, batch=batch, name=name, overwrite=overwrite, progress=_told(progress, str(strategy)),
-                )  # fmt: skip
-                texts = read_texts(out, "continuation")
-                found["completion"][str(strategy)] = text_figures(texts, unknown=cut.protocol["unknown"])
-    found["human"] = human_figures(cut, tokenizer)
-    found["protocol"] = cut.protocol | {"gpt2_tokenizer": _is_gpt2(tokenizer), "gamma": gamma, "seed": seed}
-    found["protocol"]["start"] = start_text(tokenizer, before)
-    found["notes"] = notes(found["protocol"])
-    found["seconds"] = round(time.perf_counter() - began, 1)
-    return found
+        _write_originals(folder / samples_name(corpus.name, corpus.split, HUMAN), items, cut.originals, tokenizer)
+        out = folder / samples_name(corpus.name, corpus.split, strategy)
+        complete(
+            model, tokenizer, items, out, strategy, new_tokens=options.new_tokens,
+            min_new_tokens=options.new_tokens, seed=options.seed, batch=options.batch, name=name, overwrite=overwrite,
+            progress=_progress_of(progress, str(strategy)),
+        )  # fmt: skip
+        figures = text_figures(read_texts(out, "continuation"), unknown=cut.unknown)
+        return figures, int(figures["n_texts"])
 
-
-def evaluate_run(run: Run, model: Any, tokenizer: Any, corpus: Corpus, **options: Any) -> dict[str, Any]:
-    """`evaluate` a run's model into the run's folder: figures to evaluation.json, texts to samples/.
-
-    Figures of other corpora stay; so do columns and decodings that are not asked for now, where what they were
-    measured on is the same (`kept_figures.lost` names those that do not).
-    """
-    found = evaluate(model, tokenizer, corpus, **options, samples=run.path / "samples")  # no name: the folder may move
-    before = run.load("evaluation") if (run.path / "evaluation.json").is_file() else {}
-    found = merged(before.get(corpus.name, {}), found)
-    found["notes"] = notes(found["protocol"])
-    run.save("evaluation", {**before, corpus.name: found})
-    return found
+    if len(cut.chunks):
+        count = len(cut.chunks)
+        calibrated = tokens | own | {"calibrate": options.calibrate}
+        planned.append(_Planned(calibrated, lambda *_: (scores().figures, count)))
+        for penalty in options.penalties:
+            about = tokens | own | {"penalty": penalty.penalty}
+            planned.append(_Planned(about, lambda *_, gamma=penalty.gamma: (scores().penalised[gamma], count)))
+        planned.append(_Planned(tokens | {"objective": HUMAN}, lambda *_: (cut.human_tokens(), count)))
+    if len(cut.prefixes):
+        for strategy in strategies:
+            about = texts | own | {"decoding": strategy.decoding, "penalty": strategy.penalty}
+            about |= {"decoding_seed": options.seed} if strategy.samples else {}
+            planned.append(_Planned(about, lambda *where, strategy=strategy: continued(strategy, *where)))
+        planned.append(_Planned(texts | {"objective": HUMAN}, lambda *_: (cut.human_texts(tokenizer), len(cut.blocks))))
+    return planned
 
 
 def saved_gamma(config: Any) -> float | None:
@@ -143,125 +241,47 @@ def saved_gamma(config: Any) -> float | None:
     return None if gamma is None else float(getattr(gamma, "stop", gamma))
 
 
-@dataclass(frozen=True)
-class CutCorpus:
-    """A corpus cut as the protocol says: chunks to predict, prefixes to continue, human text as long as the answers."""
-
-    chunks: Ids  # [M, targets + 1]
-    prefixes: Ids  # [P, 50]
-    originals: list[list[int]]  # how the corpus goes on after each prefix, new_tokens of it
-    blocks: Ids  # [P or fewer, new_tokens]
-    protocol: dict[str, Any]  # how it was cut
-
-
-def cut_corpus(
-    corpus: Corpus,
-    tokenizer: Any,
-    targets: int = CHUNK_TARGETS,
-    new_tokens: int = NEW_TOKENS,
-    chunks: int | None = None,
-    prefixes: int | None = None,
-) -> CutCorpus:
-    """Cut `corpus` for `evaluate`; `chunks` and `prefixes` as there."""
-    ids = encode_corpus(corpus.text, tokenizer)
-    all_chunks, all_prefixes = language_modelling_chunks(ids, targets), completion_blocks(ids, PREFIX_TOKENS)
-    chosen, starts = spread(all_chunks, chunks), spread(all_prefixes, prefixes)
-    if chunks != 0 and not len(chosen):
-        raise ValueError(
-            f"corpus: {corpus.name} has {counted(len(ids), 'token')}, fewer than one chunk of {targets + 1:,}"
-        )
-    if prefixes != 0 and not len(starts):
-        raise ValueError(f"corpus: {corpus.name} has {counted(len(ids), 'token')}; prefixes are cut from chunks of 301")
-    protocol = {
-        "chunk_targets": targets,
-        "chunks": len(chosen),
-        "all_chunks": len(all_chunks),
-        "prefix_tokens": PREFIX_TOKENS,
-        "new_tokens": new_tokens,
-        "prefixes": len(starts),
-        "all_prefixes": len(all_prefixes),
-        "unknown": _UNKNOWN in corpus.text,
-        "corpus_sha256": corpus.checksum,
-    }
-    ends = spread(completion_blocks(np.arange(len(ids), dtype=np.int32), PREFIX_TOKENS), prefixes)[:, -1] + 1
-    originals = [ids[end : end + new_tokens].tolist() for end in ends]
-    blocks = spread(completion_blocks(ids, new_tokens), len(starts))
-    return CutCorpus(chosen, starts, originals, blocks, protocol)
-
-
-def human_figures(cut: CutCorpus, tokenizer: Any) -> dict[str, dict[str, float]]:
-    """The human row of a cut corpus, under the same keys as a model's figures."""
-    found = {}
-    if len(cut.chunks):
-        found["language_modelling"] = human_next_token(cut.chunks[:, 1:])
-    if len(cut.blocks):
-        found["completion"] = text_figures(_decoded(tokenizer, cut.blocks.tolist()), unknown=cut.protocol["unknown"])
-    return found
-
-
-def text_figures(texts: Iterable[str], unknown: bool = False) -> dict[str, float]:
-    """Rep-1 … Rep-3, uniq-w and n_texts of texts after the paper's clean-up; with `unknown` also without `<unk>`.
-
-    >>> text_figures(["a <unk> <unk> <unk> b c d ."], unknown=True)["rep_1_no_unk"]
-    0.0
-    """
-    cleaned = [clean_up_spaces(text) for text in texts]
-    figures = _columns(repetition(cleaned))
-    if unknown:
-        without = _columns(repetition(text.replace(_UNKNOWN, "") for text in cleaned))
-        figures |= {f"{key}_no_unk": without[key] for key in ("rep_1", "rep_2", "rep_3")}
-    return figures
-
-
-def notes(protocol: dict[str, Any]) -> list[str]:
-    """What keeps figures of this protocol from being held against the paper's, a sentence each."""
-    said = []
-    if protocol["chunks"] and protocol["chunk_targets"] != CHUNK_TARGETS:
-        said.append(
-            f"Language modelling is on chunks of {protocol['chunk_targets']:,} targets, the model's context, "
+def notes(settings: Mapping[str, Any]) -> list[str]:
+    """What keeps figures under these settings from being held against the paper's, a sentence each."""
+    sentences = []
+    of_tokens = "chunks" in settings
+    if of_tokens and settings["window"] != CHUNK_TARGETS:
+        sentences.append(
+            f"Language modelling is on chunks of {settings['window']:,} targets, the model's context, "
             f"not {CHUNK_TARGETS:,}: less context raises perplexity, and the paper's columns do not compare."
         )
-    if not protocol["gpt2_tokenizer"]:
-        said.append(
+    if settings["tokenizer"] != "gpt2":
+        sentences.append(
             "The tokenizer is not GPT-2's: perplexity, uniq and Rep/l do not compare with the paper's (bits per byte "
             "does, whatever the tokenizer), and texts of as many tokens differ in length."
         )
-    if protocol.get("start"):
-        said.append(
-            f"Every chunk and prefix comes after the start symbol {protocol['start']}, which is no target and counts "
+    if settings.get("start"):
+        sentences.append(
+            f"Every chunk and prefix comes after the start symbol {settings['start']}, which is no target and counts "
             "for nothing: the model was trained so."
         )
-    for what, columns in (("chunks", "uniq"), ("prefixes", "uniq-w")):
-        if 0 < protocol[what] < protocol[f"all_{what}"]:
-            said.append(
-                f"{protocol[what]:,} of {protocol[f'all_{what}']:,} {what}, evenly spread over the corpus: {columns} "
-                "grows with their number, so it compares only with rows of as many."
-            )
-    if protocol["prefixes"] and protocol["new_tokens"] != NEW_TOKENS:
-        said.append(
-            f"Texts have {counted(protocol['new_tokens'], 'token')}, not {NEW_TOKENS}: Rep-n grows with length."
+    what, columns = ("chunks", "uniq") if of_tokens else ("prefixes", "uniq-w")
+    if settings[what] < settings[f"all_{what}"]:
+        sentences.append(
+            f"{settings[what]:,} of {settings[f'all_{what}']:,} {what}, evenly spread over the corpus: {columns} "
+            "grows with their number, so it compares only with rows of as many."
         )
-    return said
+    if not of_tokens and settings["new_tokens"] != NEW_TOKENS:
+        sentences.append(
+            f"Texts have {counted(settings['new_tokens'], 'token')}, not {NEW_TOKENS}: Rep-n grows with length."
+        )
+    return sentences
 
 
-def _check(
-    model: Any, chunks: int | None, prefixes: int | None, new: int, strategies: Sequence[Strategy], start: int
-) -> None:
+def _check(model: Any, options: Evaluation, start: int) -> None:
     if model.config.is_encoder_decoder:
         raise ValueError("model is an encoder-decoder; the open-ended columns are for causal language models")
-    check_limits(chunks, prefixes, new)
-    if chunks == 0 and (prefixes == 0 or not strategies):
-        raise ValueError("chunks and prefixes are both left out: nothing to evaluate")
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    before = start + PREFIX_TOKENS
-    if prefixes != 0 and strategies and context is not None and before + new > context:
+    before, new = start + PREFIX_TOKENS, options.new_tokens
+    if options.prefixes != 0 and options.strategies and context is not None and before + new > context:
         raise ValueError(
             f"new_tokens is {new}, which after {before} of prefix is more than the model's context of {context}"
         )
-
-
-def _penalties(strategies: Sequence[Strategy]) -> list[float]:
-    return sorted({strategy.gamma for strategy in strategies if strategy.gamma < 1.0})
 
 
 def _chunk_targets(model: Any, start: int) -> int:
@@ -269,34 +289,22 @@ def _chunk_targets(model: Any, start: int) -> int:
     return CHUNK_TARGETS if context is None else min(CHUNK_TARGETS, int(context) - start)
 
 
-def spread(rows: Ids, count: int | None) -> Ids:
-    """`count` of the rows, evenly spread; all of them where there are no more."""
-    if count is None or count >= len(rows):
-        return rows
-    return rows[(np.arange(count) * len(rows)) // max(count, 1)]
-
-
-def _columns(figures: dict[str, float]) -> dict[str, float]:
-    return {key: value for key, value in figures.items() if key != "rep_4"}
-
-
-def _decoded(tokenizer: Any, blocks: list[list[int]]) -> Iterator[str]:
-    for block in blocks:
-        yield str(tokenizer.decode(block, skip_special_tokens=True, clean_up_tokenization_spaces=False))
-
-
 def _write_originals(path: Path, prefixes: Sequence[Prefix], originals: list[list[int]], tokenizer: Any) -> None:
     """How the corpus itself goes on, to be read beside the models' texts."""
-    texts = _decoded(tokenizer, originals)
+    texts = decoded(tokenizer, originals)
     records = zip(prefixes, texts, strict=True)
     write_lines(path, [{"id": i, "prefix": p.text, "continuation": text} for i, (p, text) in enumerate(records)])
 
 
-def _is_gpt2(tokenizer: Any) -> bool:
-    return bool(dict(tokenizer.get_vocab()) == gpt2_tokenizer().get_vocab())
+def _vocabulary(tokenizer: Any) -> str:
+    """ "gpt2", or the first digits of a checksum of the vocabulary."""
+    vocabulary = dict(tokenizer.get_vocab())
+    if vocabulary == gpt2_tokenizer().get_vocab():
+        return "gpt2"
+    return hashlib.sha256(json.dumps(vocabulary, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _told(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
+def _progress_of(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
     return None if progress is None else lambda done, total: progress(what, done, total)
 
 

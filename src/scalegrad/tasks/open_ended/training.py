@@ -36,7 +36,7 @@ PLACES: Places = {
     "validation": (*EMBEDDED, "none"),
 }
 
-FILES = ("evaluation.json", "lengths.json")  # what this task saves in a run's folder, beside what every run has
+FILES = ("lengths.json",)  # what this task saves in a run's folder, beside what every run has
 
 
 def train(

@@ -25,7 +25,7 @@ from scalegrad.tasks.summarization.config import STOCHASTIC, Evaluation, Task
 from scalegrad.tasks.summarization.recipes import RECIPES, Recipe
 
 if TYPE_CHECKING:
-    from scalegrad.runs import Run
+    from scalegrad.runs import Row, Run
 
 app = App(
     name="summarize",
@@ -128,31 +128,36 @@ def evaluate(
     quiet_transformers()
     from rich.console import Console
 
+    from scalegrad.results.comparison import write_page
+    from scalegrad.results.comparison.terminal import print_comparison
     from scalegrad.tasks.summarization.evaluation import evaluate_run
-    from scalegrad.tasks.summarization.report import load_sheet, print_sheet, write_page
+    from scalegrad.tasks.summarization.report import compare_summaries
 
     runs = _runs(folder)
     evaluation = replace(evaluation, strategies=(*evaluation.strategies, *(STOCHASTIC if stochastic else ())))
-    found = {}
+    rows: list[Row] = []
+    scored: dict[str, list[Run]] = {}
     with _plain_warnings(), bars() as progress:
         for run in runs:
             name = data or run.config["data"]["name"]
             test = load_split(name, "test", limit)
             how = Evaluation.of(run.config["recipe"], **vars(evaluation))
             validation = load_split(name, "validation", limit)
-            found[str(run.path)] = evaluate_run(run, Path(name).name, validation, test, how, _of(run, progress))
-    names = {Path(data or run.config["data"]["name"]).name for run in runs}
-    if as_json:
-        print(json.dumps(found, ensure_ascii=False, indent=2))
-    for name in sorted(names):
-        these = [run for run in runs if Path(data or run.config["data"]["name"]).name == name]
-        sheet = load_sheet(these, name)
+            corpus = Path(name).name
+            rows += evaluate_run(run, corpus, validation, test, how, _of(run, progress))
+            scored.setdefault(corpus, []).append(run)
+    notes: list[str] = []
+    for name, runs_there in sorted(scored.items()):
+        comparison = compare_summaries(runs_there, name)
+        notes += comparison.notes
         if not as_json:
-            print_sheet(sheet, Console())
+            print_comparison(comparison, Console())
         if html is not None:
-            path = html if len(names) == 1 else html.with_stem(f"{html.stem}-{name}")
-            write_page(sheet, path)
+            path = html if len(scored) == 1 else html.with_stem(f"{html.stem}-{name}")
+            write_page(comparison, path)
             print(f"In {path}", file=sys.stderr)
+    if as_json:
+        print(json.dumps({"rows": [row.as_dict() for row in rows], "notes": notes}, ensure_ascii=False, indent=2))
 
 
 @dataclass(frozen=True)
@@ -192,7 +197,7 @@ def write(
 ) -> None:
     """Summarise every article of FILE, to a JSON line each; one that cannot be read gets a line that says why.
 
-    Example: scalegrad summarize write runs/tldr/sg=0.8 article.txt
+    Example: scalegrad summarize write runs/tldr/sg-0.8-seed-0 article.txt
     """
     if as_json and writing.out == "-":
         raise ValueError("--json reports on standard output, where the summaries go: give --out FILE")
@@ -267,7 +272,7 @@ def _recipe(name: str | None, model: str, seed: int, max_steps: int | None) -> R
 
 def _runs(folders: Sequence[Path]) -> list[Run]:
     """The finished summarisation runs in these folders; stage 1 is none to evaluate."""
-    from scalegrad.results.comparison import find_runs
+    from scalegrad.results.frame import find_runs
 
     runs = [
         run for run in find_runs(folders) if run.config.get("task") == "summarization" and "objective" in run.config

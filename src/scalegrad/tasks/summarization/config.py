@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from scalegrad.decoding.strategies import Beam, check_new_tokens, parse
@@ -74,6 +74,11 @@ class Evaluation:
         check_new_tokens(self.min_new_tokens, self.new_tokens)
         if self.dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}")
+
+    @property
+    def beam(self) -> Beam:
+        """The search whose β is chosen. Its rows leave β out, so that seeds with different β are one system."""
+        return replace(BEAM, size=self.beams, gnmt=0.0)
 
     @staticmethod
     def of(recipe: Mapping[str, Any], **others: Any) -> Evaluation:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from scalegrad.data.embedded import scitldr
 from scalegrad.data.pairs import Pair, hub_pairs, read_pairs, split_files
@@ -54,6 +56,14 @@ def check_sizes(corpus: str, sizes: Mapping[str, int]) -> None:
     if other:
         told = "; ".join(f"{name} {size:,}, the paper's {PAPER_SIZES[corpus][name]:,}" for name, size in other.items())
         warnings.warn(f"{corpus}: not the paper's sizes ({told}), so figures compare only roughly", stacklevel=3)
+
+
+def checksum(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """How many pairs, and a checksum of them, for a run's config and settings."""
+    digest = hashlib.blake2b(digest_size=8)
+    for pair in pairs:
+        digest.update("\0".join((*pair.source, "", *pair.references, "\n")).encode())
+    return {"pairs": len(pairs), "checksum": digest.hexdigest()}
 
 
 def _all(data: str, split: str) -> list[Pair]:

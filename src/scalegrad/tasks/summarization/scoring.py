@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from scalegrad.data.sentences import sentences
 from scalegrad.metrics import bootstrap, moverscore, repetition_per_text, rouge_per_text
 
 Floats = NDArray[np.float64]
+Figures = dict[str, dict[str, float]]  # name → value, low, high, n
 
 _WORD = re.compile(r"\w+")
 ROUGE = ("rouge_1", "rouge_2", "rouge_l")
@@ -26,16 +26,16 @@ def score(
     device: str = "cpu",
     encoder: str | None = None,
     resamples: int = 1000,
-) -> dict[str, Any]:
-    """The figures of a system: each `{"mean", "low", "high"}`, its 95% bootstrap interval over texts.
+) -> Figures:
+    """The figures of a system, for `runs.rows_of`: each a value with its 95% bootstrap interval over texts.
 
     rouge_1, rouge_2 and rouge_l are F1 × 100 (of several references the best; rouge_l is the summary-level one, each
     sentence against each); moverscore_1 is MoverScore-1 × 100 (`encoder` as there); rep_1 … rep_4; `words`, the length;
-    novelty_1 … novelty_3, the share of a summary's distinct n-grams that its article does not have. `n_texts` and
-    `empty` count summaries, all and those without a word.
+    novelty_1 … novelty_3, the share of a summary's distinct n-grams that its article does not have; `empty`, how many
+    summaries are without a word.
     """
     figures = _intervals(per_text(summaries, pairs, mover, device, encoder), resamples)
-    return {**figures, "n_texts": len(summaries), "empty": sum(not text.strip() for text in summaries)}
+    return figures | {"empty": {"value": sum(not text.strip() for text in summaries), "n": len(summaries)}}
 
 
 def per_text(
@@ -73,9 +73,9 @@ def novelty(summary: str, source: str, n: int) -> float:
     return len(own - theirs) / len(own) if own else float("nan")
 
 
-def human(pairs: Sequence[Pair], resamples: int = 1000) -> dict[str, Any]:
+def human(pairs: Sequence[Pair], resamples: int = 1000) -> Figures:
     """Repetition, length and novelty of the first references: the row to compare with."""
-    return {**_intervals(_own_figures([pair.references[0] for pair in pairs], pairs), resamples), "n_texts": len(pairs)}
+    return _intervals(_own_figures([pair.references[0] for pair in pairs], pairs), resamples)
 
 
 def _own_figures(summaries: Sequence[str], pairs: Sequence[Pair]) -> dict[str, Floats]:
@@ -88,9 +88,12 @@ def _own_figures(summaries: Sequence[str], pairs: Sequence[Pair]) -> dict[str, F
     return values
 
 
-def _intervals(values: dict[str, Floats], resamples: int) -> dict[str, Any]:
-    found = {name: bootstrap(column, resamples=resamples) for name, column in values.items()}
-    return {name: {"mean": one.estimate, "low": one.low, "high": one.high} for name, one in found.items()}
+def _intervals(values: dict[str, Floats], resamples: int) -> Figures:
+    figures = {}
+    for name, column in values.items():
+        interval = bootstrap(column, resamples=resamples)
+        figures[name] = {"value": interval.estimate, "low": interval.low, "high": interval.high, "n": len(column)}
+    return figures
 
 
 def _ngrams(text: str, n: int) -> set[tuple[str, ...]]:

@@ -1,12 +1,11 @@
 """Training a summariser with one or several objectives: stage 1 once, then stage 2 for each, all resumable.
 
-OUT/selector            the run of stage 1 (BertSum alone)
-OUT/mle, OUT/sg=0.8 …   a run for each objective
+OUT/selector-seed-0                 the run of stage 1 (BertSum alone)
+OUT/mle-seed-0, OUT/sg-0.8-seed-0   a run for each objective
 """
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,10 +18,10 @@ from scalegrad.data.pairs import Pair
 from scalegrad.models import base
 from scalegrad.objectives import Objective
 from scalegrad.objectives import parse as parse_objective
-from scalegrad.runs import Places, Run
+from scalegrad.runs import Places, Run, run_name
 from scalegrad.tasks.summarization.batching import token_batches
 from scalegrad.tasks.summarization.config import Task
-from scalegrad.tasks.summarization.corpora import DEFAULT
+from scalegrad.tasks.summarization.corpora import DEFAULT, checksum
 from scalegrad.tasks.summarization.formats import BertSumFormat, Collate, Example, Format, format_for
 from scalegrad.tasks.summarization.models import is_bert, load_summarizer
 from scalegrad.tasks.summarization.noam import two_adams
@@ -30,8 +29,6 @@ from scalegrad.tasks.summarization.oracle import oracle
 from scalegrad.training import Fitted, fit
 
 Encoded = list[dict[str, torch.Tensor]]
-
-FILES = ("evaluation.json",)  # what this task saves in a run's folder, beside what every run has
 
 
 def train(
@@ -56,9 +53,11 @@ def train(
     writer = _Writer(task, encoder, bert, data)
     fitted = []
     for objective in chosen:
-        about = {**data.about, "objective": str(objective), "template": task.template, "source_seen": task.source_seen}
-        folder = out / folder_name(objective)
-        run = Run.create(folder, about, overwrite=overwrite, places=_places(), files=FILES)
+        seed = task.recipe.writer.seed
+        about = {**data.about, "objective": str(objective), "seed": seed, "template": task.template}
+        about |= {"source_seen": task.source_seen}
+        folder = out / run_name(objective, seed)
+        run = Run.create(folder, about, overwrite=overwrite, places=_places())
         fitted.append(writer.fit(objective, run, callbacks(str(objective))))
     return fitted
 
@@ -66,15 +65,6 @@ def train(
 def train_selector(task: Task, out: str | Path) -> str:
     """Stage 1 alone, where several processes are to share it: the folder of its model."""
     return _select(task, _Data.of(task), Path(out), False, ())
-
-
-def folder_name(objective: Objective) -> str:
-    """The name of an objective's folder.
-
-    >>> folder_name(parse_objective("sg=linear:1.0:0.8:100"))
-    'sg=linear-1.0-0.8-100'
-    """
-    return str(objective).replace(":", "-")
 
 
 def selector_examples(pairs: Sequence[Pair], form: BertSumFormat) -> list[Example]:
@@ -99,7 +89,7 @@ class _Data:
     @staticmethod
     def of(task: Task) -> _Data:
         training, validation = task.pairs("train"), task.pairs("validation")
-        named = {"name": task.data, "train": _checksum(training), "validation": _checksum(validation)}
+        named = {"name": task.data, "train": checksum(training), "validation": checksum(validation)}
         about = {"task": "summarization", "model": task.model, "data": named, "recipe": task.recipe.record()}
         return _Data(training, validation, about)
 
@@ -119,7 +109,7 @@ def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequ
     if settings is None:
         raise ValueError("recipe: it has no settings for stage 1")
     about = {**data.about, "stage": "selector"}
-    run = Run.create(out / "selector", about, overwrite=overwrite, places=_places(), files=FILES)
+    run = Run.create(out / run_name("selector", settings.seed), about, overwrite=overwrite, places=_places())
     if not run.finished:
         torch.manual_seed(settings.seed)
         tokenizer, bert = load_bert_tokenizer(task.model), load_bert(task.model)
@@ -193,11 +183,3 @@ def _encoded(form: Format, pairs: Sequence[Pair]) -> Encoded:
 def _compact(examples: Sequence[Example]) -> Encoded:
     """The same as small tensors: lists of Python numbers take ten times the memory."""
     return [{name: torch.tensor(ids, dtype=torch.int32) for name, ids in example.items()} for example in examples]
-
-
-def _checksum(pairs: Sequence[Pair]) -> dict[str, Any]:
-    """How many pairs, and a checksum of them."""
-    digest = hashlib.blake2b(digest_size=8)
-    for pair in pairs:
-        digest.update("\0".join((*pair.source, "", *pair.references, "\n")).encode())
-    return {"pairs": len(pairs), "checksum": digest.hexdigest()}

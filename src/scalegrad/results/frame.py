@@ -1,0 +1,101 @@
+"""Rows of any number of runs as one data frame, and means over seeds: what tables, plots and pages are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scalegrad.extras import need
+from scalegrad.runs import Row, Run, read_rows
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+COLUMNS = tuple(field.name for field in fields(Row))
+_FIGURES = ("value", "low", "high", "sd", "n")
+_BY_SEED = ("run", "seed", "step")  # what differs between the seeds of one setting
+
+
+def frame(rows: Iterable[Row]) -> DataFrame:
+    """A data frame with a column for each field of `Row`; what is None there is None here.
+
+    >>> frame([Row("ppl", 13.2, objective="mle", seed=0)])[["metric", "value", "seed", "penalty"]].to_dict("records")
+    [{'metric': 'ppl', 'value': 13.2, 'seed': 0, 'penalty': None}]
+    """
+    return need("pandas", extra="report").DataFrame([asdict(row) for row in rows], columns=COLUMNS, dtype=object)
+
+
+def to_rows(data: DataFrame) -> list[Row]:
+    """The rows of a data frame: the inverse of `frame`."""
+    return [Row(**{str(name): value for name, value in record.items()}) for record in data.to_dict("records")]
+
+
+def load(paths: Sequence[str | Path]) -> DataFrame:
+    """The rows of runs in one data frame. A path is a run, a folder that holds runs, or a .jsonl file of rows.
+
+    For a run, the column `run` is its folder's path: two runs of one name in different folders are two runs.
+    """
+    rows: list[Row] = []
+    for path in map(Path, paths):
+        if path.is_file():
+            rows += read_rows(path)
+        else:
+            rows += [row for run in find_runs([path]) for row in run_rows(run)]
+    return frame(rows)
+
+
+def run_rows(run: Run) -> list[Row]:
+    """The rows of a run, with its path as their `run`."""
+    return [Row(**{**asdict(row), "run": str(run.path)}) for row in run.rows()]
+
+
+def find_runs(folders: Sequence[str | Path]) -> list[Run]:
+    """The runs in these folders: a folder is a run itself, or holds runs at any depth.
+
+    Raises ValueError for a folder without a run, and for a run that is named twice.
+    """
+    runs: list[Run] = []
+    for folder in map(Path, folders):
+        if not folder.is_dir():
+            raise FileNotFoundError(f"there is no folder {folder}")
+        here = [folder] if _is_run(folder) else sorted({path.parent for path in folder.rglob("config.json")})
+        inside = [Run.open(path) for path in here if _is_run(path)]
+        if not inside:
+            raise ValueError(f"{folder} holds no run (a folder with config.json and metrics.jsonl or done.json)")
+        runs += inside
+    places = [run.path.resolve() for run in runs]
+    for place in places:
+        if places.count(place) > 1:
+            raise ValueError(f"{place} is named twice; expected different runs")
+    return runs
+
+
+def over_seeds(data: DataFrame) -> DataFrame:
+    """Mean, deviation (n − 1) and number of seeds of rows that differ by run, seed and step alone; in their order.
+
+    A row that is an aggregate already (its seed is None) stays as it is.
+
+    >>> rows = [Row("ppl", 12.0, seed=0, n=4), Row("ppl", 14.0, seed=1, n=4)]
+    >>> means = over_seeds(frame(rows))
+    >>> [(row["value"], round(row["sd"], 4), row["n"], row["seed"]) for row in means.to_dict("records")]
+    [(13.0, 1.4142, 2, None)]
+    """
+    keys = [name for name in COLUMNS if name not in (*_FIGURES, *_BY_SEED)]
+    rows = []
+    for _, group in data.groupby(keys, dropna=False, sort=False):
+        first: dict[str, Any] = group.iloc[0].to_dict()
+        if len(group) > 1 or first["seed"] is not None:
+            values = group["value"].astype(float)
+            alone = len(group) == 1
+            first |= {"value": float(values.mean(skipna=False)), "n": len(group)}
+            first |= {"sd": None if alone else float(values.std(skipna=False))}
+            first |= {} if alone else {"low": None, "high": None}
+            first |= dict.fromkeys(name for name in _BY_SEED if len(set(group[name])) > 1 or name == "seed")
+        rows.append(Row(**first))
+    return frame(rows)
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "config.json").is_file() and any((path / name).exists() for name in ("metrics.jsonl", "done.json"))
