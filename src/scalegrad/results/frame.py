@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scalegrad.extras import need
 from scalegrad.runs import Row, Run, read_rows
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COLUMNS = tuple(field.name for field in fields(Row))
 _NUMBERS = dict.fromkeys(("value", "low", "high", "sd"), "float64")
-_BY_SEED = ("run", "seed", "step")  # what differs between the seeds of one setting
+_PER_RUN = ("run", "step")  # what may differ, beside the seed, between the runs of one setting
 
 
 def frame(rows: Iterable[Row]) -> DataFrame:
@@ -31,8 +31,12 @@ def frame(rows: Iterable[Row]) -> DataFrame:
 
 def to_rows(data: DataFrame) -> list[Row]:
     """The rows of a data frame: the inverse of `frame`."""
-    records = data.to_dict("records")
-    return [Row(**{str(k): None if k in _NUMBERS and v != v else v for k, v in record.items()}) for record in records]
+    records: list[dict[str, Any]] = data.to_dict("records")
+    return [Row(**_without_nan(record)) for record in records]
+
+
+def _without_nan(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if name in _NUMBERS and value != value else value for name, value in record.items()}
 
 
 def load(paths: Sequence[str | Path]) -> DataFrame:
@@ -85,15 +89,15 @@ def over_seeds(data: DataFrame) -> DataFrame:
     >>> [(row["value"], round(row["sd"], 4), row["n"], row["seed"]) for row in means.to_dict("records")]
     [(13.0, 1.4142, 2, None)]
     """
-    keys = [name for name in KEY if name not in _BY_SEED]
+    keys = [name for name in KEY if name not in (*_PER_RUN, "seed")]
     means = []
     for _, group in data.groupby(keys, dropna=False, sort=False):
         first, *others = to_rows(group)
         if others:
-            values = group["value"]
-            mean = {"value": float(values.mean(skipna=False)), "sd": float(values.std(skipna=False)), "n": len(group)}
-            first = replace(first, **mean, low=None, high=None, seed=None)
-            first = replace(first, **dict.fromkeys(name for name in ("run", "step") if len(set(group[name])) > 1))
+            mean, sd = group["value"].mean(skipna=False), group["value"].std(skipna=False)
+            run, step = (values[0] if len(set(values)) == 1 else None for values in (list(group[n]) for n in _PER_RUN))
+            first = replace(first, value=float(mean), sd=float(sd), n=len(group), low=None, high=None, seed=None)
+            first = replace(first, run=run, step=step)
         elif first.seed is not None:
             first = replace(first, seed=None, n=1)
         means.append(first)
