@@ -17,9 +17,9 @@ from scalegrad.tasks.captioning import experiment as captioning
 from scalegrad.tasks.captioning.splits import Scenes
 from scalegrad.tasks.captioning.training import SCENES
 from scalegrad.tasks.open_ended import training as open_ended
-from scalegrad.tasks.open_ended.config import TrainConfig
+from scalegrad.tasks.open_ended.config import Evaluation, TrainConfig
 from scalegrad.tasks.open_ended.corpora import find_corpus
-from scalegrad.tasks.open_ended.evaluation import Options, evaluate_run
+from scalegrad.tasks.open_ended.evaluation import evaluate_run
 from scalegrad.tasks.summarization import training as summarization
 from scalegrad.tasks.summarization.config import Task
 from scalegrad.tasks.summarization.recipes import Recipe
@@ -118,7 +118,7 @@ def test_figures_by_length_are_those_of_the_new_model(saved, text_file, tmp_path
     run = open_ended.train(config, tmp_path / "run").run
     model, tokenizer = load(str(run.model_path), "cpu")
     corpus = find_corpus(str(text_file))
-    evaluate_run(run, model, tokenizer, corpus, Options(chunks=1, prefixes=2, new_tokens=20))
+    evaluate_run(run, model, tokenizer, corpus, Evaluation(chunks=1, prefixes=2, new_tokens=20))
     measure_lengths(run, model, tokenizer, corpus, (10, 20), prefixes=2)
     written = {name for name in files_of(run.path) if "/" not in name}
     always = {"config.json", "environment.json", "metrics.jsonl", "results.jsonl", "evaluations.jsonl", "done.json"}

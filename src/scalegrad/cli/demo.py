@@ -31,7 +31,7 @@ def command(
     """
     sweep = demo.sweep()
     check_causal(demo.model)
-    for module in ("transformers", "accelerate", "jinja2", "matplotlib"):
+    for module in ("transformers", "accelerate", "jinja2", "matplotlib", "pandas"):
         need(module, extra="demo")  # before the work, not after it
     quiet_transformers()
     from rich.console import Console

@@ -34,7 +34,7 @@ def command(
     for one in folder:
         if not one.exists():
             raise FileNotFoundError(f"folder: there is no {one}")
-    need("numpy", extra="report")
+    need("pandas", extra="report")
     from rich.console import Console
 
     from scalegrad.results import comparison as side_by_side

@@ -37,7 +37,7 @@ def command(
     check_sources(sweep.config.data)
     find_corpus(sweep.corpus)
     check_causal(sweep.config.model)
-    for module in ("transformers", "accelerate", "jinja2", "matplotlib"):
+    for module in ("transformers", "accelerate", "jinja2", "matplotlib", "pandas"):
         need(module, extra="demo")  # before the work, not after it
     quiet_transformers()
     from rich.console import Console

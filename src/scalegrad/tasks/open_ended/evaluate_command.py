@@ -46,7 +46,8 @@ def command(
     check_causal(model)
     if out is not None:
         check_writable_folder(out.parent, "out")
-    need("transformers", extra="complete")
+    for module in ("transformers", "pandas"):
+        need(module, extra="complete")
     quiet_transformers()
     from scalegrad import decoding
     from scalegrad.models.start import start_sentence

@@ -191,7 +191,8 @@ def _plan(
     def scores() -> Any:
         return score_chunks(
             model, tokenizer, cut.chunks, options.calibrate, start=before,
-            penalties=[penalty.gamma for penalty in options.penalties], batch=options.batch, progress=_progress_of(progress, "predicting"),
+            penalties=[penalty.gamma for penalty in options.penalties], batch=options.batch,
+            progress=_progress_of(progress, "predicting"),
         )  # fmt: skip
 
     def continued(strategy: Strategy, folder: Path, overwrite: bool) -> tuple[Mapping[str, float], int]:
