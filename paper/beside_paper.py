@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scalegrad.results.comparison.evaluations import HUMAN
-
 from paper.printed import TABLES, PaperTable, read_label
 from scalegrad.results.comparison import Comparison, Plot, System
 from scalegrad.results.comparison.colours import PALETTE
 from scalegrad.results.comparison.columns import column, written
+from scalegrad.results.comparison.evaluations import HUMAN
 from scalegrad.results.figure import new_figure, style_axes
 from scalegrad.runs import Run
 

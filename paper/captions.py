@@ -8,15 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from scalegrad.tasks.captioning.runs import (
-    SCALES,
-    caption_experiment,
-    read_run,
-    run_path,
-    run_scenes,
-    scene_picture,
-    trainings_at_a_time,
-)
 
 from paper.beside_paper import beside_paper, paper_systems
 from paper.outcome import NotGiven, Outcome, Setup, Shown
@@ -28,6 +19,15 @@ from scalegrad.runs import Run
 from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, Splits, file_splits, scene_splits
 from scalegrad.tasks.captioning.features import open_features
 from scalegrad.tasks.captioning.report import BLOCKED, PLAIN, CaptionRun, compare_captions, compare_stochastic
+from scalegrad.tasks.captioning.runs import (
+    SCALES,
+    caption_experiment,
+    read_run,
+    run_path,
+    run_scenes,
+    scene_picture,
+    trainings_at_a_time,
+)
 from scalegrad.tasks.captioning.training import PAPER, SCENES
 
 GENOME = "visual-genome"

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scalegrad.results.comparison.evaluations import HUMAN
-from scalegrad.results.comparison.load import place
-
 from paper.beside_paper import IN_PAPER
 from paper.open_ended_scale import GRID, MAIN, Scale, scale_of, trained
 from paper.outcome import Experiment, NotGiven, Outcome, Setup
@@ -20,6 +17,8 @@ from scalegrad.data import gpt2_tokenizer, imdb_reviews
 from scalegrad.decoding import complete, prefixes_of, start_ids
 from scalegrad.lab.jobs import Job, Progress
 from scalegrad.results.comparison import Comparison, Sample, System
+from scalegrad.results.comparison.evaluations import HUMAN
+from scalegrad.results.comparison.load import place
 from scalegrad.runs import Run, samples_name
 from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.evaluation import text_figures

@@ -18,8 +18,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scalegrad.tasks.summarization.selection import best
-
 from scalegrad.models.memory import share_gpu
 from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Run, samples_name
@@ -27,6 +25,7 @@ from scalegrad.runs.atomic import plain, write_json
 from scalegrad.runs.environment import environment
 from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
 from scalegrad.tasks.summarization.report import validation_score
+from scalegrad.tasks.summarization.selection import best
 from scalegrad.tasks.summarization.training import Task, folder_name, train, train_selector
 from scalegrad.tasks.summarization.writing import STOCHASTIC
 from scalegrad.training import training_progress

@@ -6,7 +6,6 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from scalegrad.tasks.captioning.runs import SCALES, run_path, scene_record
 
 from paper import NotGiven, Setup
 from paper.captions import (
@@ -22,6 +21,7 @@ from scalegrad.objectives import Objective
 from scalegrad.runs import Run
 from scalegrad.tasks.captioning.experiment import FILES, PAPER_OBJECTIVES
 from scalegrad.tasks.captioning.paragraphs import VISUAL_GENOME_SIZES
+from scalegrad.tasks.captioning.runs import SCALES, run_path, scene_record
 from scalegrad.tasks.captioning.training import PAPER
 
 
