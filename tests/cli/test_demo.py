@@ -6,7 +6,7 @@ import pytest
 
 from scalegrad.cli import main
 from scalegrad.data import embedded
-from scalegrad.runs import Run
+from scalegrad.runs import Run, read_rows
 from scalegrad.tasks.open_ended import corpora, data
 
 SMALL = ["--steps=2", "--batch-size=1", "--prefixes=3", "--chunks=1", "--gamma=0.3", "--alpha=0.5"]
@@ -26,13 +26,20 @@ def test_from_the_shipped_model_to_the_page(little_text, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "SG γ=0.3" in printed
     assert "The page to look at" in printed
-    rows = {row["label"]: row for row in json.loads((out / "results.json").read_text())["rows"]}
-    assert list(rows)[:4] == ["MLE", "UL α=0.5", "SG γ=0.3", "MLE, decoded with γ=0.3"]
-    assert rows["Human"]["figures"]["rep_1"] < rows["MLE"]["figures"]["rep_1"] <= 1
-    assert rows["MLE, decoded with γ=0.3"]["figures"]["rep_1"] < rows["MLE"]["figures"]["rep_1"]
+    rows = read_rows(out / "results.jsonl")
+
+    def value(metric: str, objective: str, penalty: str | None = None) -> float:
+        (row,) = [r for r in rows if (r.metric, r.objective, r.penalty) == (metric, objective, penalty)]
+        return row.value
+
+    assert {(row.objective, row.strength) for row in rows} == {
+        ("mle", None), ("ul", 0.5), ("sg", 0.3), ("human", None),
+    }  # fmt: skip
+    assert value("rep_1", "human") < value("rep_1", "mle") <= 1
+    assert value("rep_1", "mle", "gamma=0.3") < value("rep_1", "mle")
     # Two steps hardly move the model; the twin pays for less repetition with perplexity.
-    assert rows["SG γ=0.3"]["figures"]["ppl"] == pytest.approx(rows["MLE"]["figures"]["ppl"], rel=0.1)
-    assert rows["MLE, decoded with γ=0.3"]["figures"]["ppl"] > rows["MLE"]["figures"]["ppl"]
+    assert value("ppl", "sg") == pytest.approx(value("ppl", "mle"), rel=0.1)
+    assert value("ppl", "mle", "gamma=0.3") > value("ppl", "mle")
     page = (out / "report.html").read_text()
     assert "MLE, decoded with γ=0.3" in page
     assert "http" not in page.replace("http://www.w3.org", "").lower().split("<body", 1)[1].split("</body>")[0]
@@ -40,7 +47,7 @@ def test_from_the_shipped_model_to_the_page(little_text, tmp_path, capsys):
     weights = (out / "sg-0.3-seed-0" / "model" / "model.safetensors").stat().st_mtime_ns
     main_returns(["demo", f"--out={out}", *SMALL, "--json"])  # nothing is left to do: the same rows
     again = json.loads(capsys.readouterr().out)
-    assert {row["label"]: row["figures"] for row in again["rows"]} == {k: row["figures"] for k, row in rows.items()}
+    assert again["rows"] == [row.as_dict() for row in rows]
     assert (out / "sg-0.3-seed-0" / "model" / "model.safetensors").stat().st_mtime_ns == weights
 
 

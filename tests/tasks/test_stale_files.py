@@ -18,7 +18,7 @@ from scalegrad.tasks.captioning.splits import Scenes
 from scalegrad.tasks.captioning.training import SCENES
 from scalegrad.tasks.open_ended import training as open_ended
 from scalegrad.tasks.open_ended.corpora import find_corpus
-from scalegrad.tasks.open_ended.evaluation import evaluate_run
+from scalegrad.tasks.open_ended.evaluation import Options, evaluate_run
 from scalegrad.tasks.summarization import training as summarization
 from scalegrad.tasks.summarization.recipes import Recipe
 from tests.tasks.open_ended.conftest import saved, text_file, tiny
@@ -111,11 +111,13 @@ def test_figures_by_length_are_those_of_the_new_model(saved, text_file, tmp_path
     run = open_ended.train(config, tmp_path / "run").run
     model, tokenizer = load(str(run.model_path), "cpu")
     corpus = find_corpus(str(text_file))
-    evaluate_run(run, model, tokenizer, corpus, chunks=1, prefixes=2, new_tokens=20)
+    evaluate_run(run, model, tokenizer, corpus, Options(chunks=1, prefixes=2, new_tokens=20))
     measure_lengths(run, model, tokenizer, corpus, (10, 20), prefixes=2)
     written = {name for name in files_of(run.path) if "/" not in name}
-    assert written <= {"config.json", "environment.json", "metrics.jsonl", "done.json", *open_ended.FILES}
+    always = {"config.json", "environment.json", "metrics.jsonl", "results.jsonl", "evaluations.jsonl", "done.json"}
+    assert written <= {*always, *open_ended.FILES}
     again = open_ended.train(replace(config, objective=Objective("mle")), tmp_path / "run", overwrite=True).run
     assert json.loads((again.path / "config.json").read_text())["objective"] == "mle"
-    assert not {"lengths.json", "evaluation.json"} & files_of(again.path)
+    assert not {"lengths.json", "evaluations.jsonl"} & files_of(again.path)
+    assert {row.corpus for row in again.rows()} == {None}  # those of the training alone
     assert not list((again.path / "samples").iterdir())

@@ -60,8 +60,8 @@ class Sweep:
         for values in (self.gammas, self.alphas):
             if len(set(values)) < len(values):
                 raise ValueError(f"a strength is named twice in {', '.join(f'{value:g}' for value in values)}")
-        self._scoring(Objective("mle")).options()  # every limit is one that `evaluate` takes
         self.jobs()  # every strength is one its objective takes
+        self._scoring(Objective("mle")).options()  # and every limit one that `evaluate` takes
 
     def jobs(self) -> list[Job]:
         """All runs, a whole grid for each seed: stopped in the middle, the curve is there already.
