@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from scalegrad.results.comparison.picture import SIZE, grid, legend
+
 from paper.lengths import Lengths, limited
 from paper.open_ended import WIKITEXT, compared, outcome, scored, scoring_of
 from paper.open_ended_scale import MAIN, TEST, Scale, scale_of
@@ -13,9 +15,7 @@ from paper.rows import by_length, with_metrics
 from scalegrad.lab.jobs import Job as Training
 from scalegrad.lab.jobs import Scoring
 from scalegrad.results.comparison import Comparison, Plot
-from scalegrad.results.comparison.colours import PALETTE
-from scalegrad.results.comparison.picture import SIZE, grid, legend
-from scalegrad.results.figure import new_figure, style_axes
+from scalegrad.results.figure import PALETTE, new_figure, style_axes
 from scalegrad.tasks.open_ended.corpora import find_corpus
 
 _TEXTS = ("rep_1", "rep_2", "rep_3", "uniq_w")
