@@ -93,9 +93,8 @@ def find(names: Sequence[str]) -> list[Experiment]:
 def run_all(names: Sequence[str], setup: Setup, as_json: bool = False) -> int:
     """Run what the experiments of these names need, then show each of them; the exit code of the command.
 
-    What only the user can bring is said at once, and again at the end; the code is 2 if it was asked for by name, or
-    is wrong. Jobs
-    that fail stop no other: they are reported at the end, and the code is 1.
+    What only the user can bring is said at once, and again at the end; the code is 2 if it was asked for by name, or is
+    wrong. Jobs that fail stop no other: they are reported at the end, and the code is 1.
     """
     chosen, console = find(names), Console()
     with bars() as progress:
@@ -109,9 +108,10 @@ def run_all(names: Sequence[str], setup: Setup, as_json: bool = False) -> int:
         except (ValueError, OSError, MissingExtra) as mistake:
             if len(chosen) == 1 and not failed:
                 raise
-            (refused if isinstance(mistake, NotGiven) or experiment.name in refused else failed)[experiment.name] = (
-                mistake
-            )
+            if isinstance(mistake, NotGiven):
+                refused.setdefault(experiment.name, mistake)
+            elif experiment.name not in refused:
+                failed[experiment.name] = mistake
         else:
             if not as_json:
                 print_part(parts[-1], console)

@@ -14,8 +14,7 @@ from scalegrad.lab.jobs import Job as Training
 from scalegrad.lab.jobs import Scoring
 from scalegrad.results.comparison import Comparison, Plot
 from scalegrad.results.comparison.colours import PALETTE
-from scalegrad.results.comparison.picture import SIZE, grid, legend
-from scalegrad.results.figure import new_figure, style_axes
+from scalegrad.results.figure import SIZE, grid, legend, new_figure, style_axes
 from scalegrad.tasks.open_ended.corpora import find_corpus
 
 _TEXTS = ("rep_1", "rep_2", "rep_3", "uniq_w")

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalegrad.extras import need
 from scalegrad.runs import Row, Run, read_rows
+from scalegrad.runs.rows import KEY
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 COLUMNS = tuple(field.name for field in fields(Row))
-_FIGURES = ("value", "low", "high", "sd", "n")
-_BY_SEED = ("run", "seed", "step")  # what differs between the seeds of one setting
+_NUMBERS = dict.fromkeys(("value", "low", "high", "sd"), "float64")
+_PER_RUN = ("run", "step")  # what may differ, beside the seed, between the runs of one setting
 
 
 def frame(rows: Iterable[Row]) -> DataFrame:
-    """A data frame with a column for each field of `Row`; what is None there is None here.
+    """A data frame with a column for each field of `Row`; what is None there is None here, or NaN among figures.
 
     >>> frame([Row("ppl", 13.2, objective="mle", seed=0)])[["metric", "value", "seed", "penalty"]].to_dict("records")
     [{'metric': 'ppl', 'value': 13.2, 'seed': 0, 'penalty': None}]
     """
-    return need("pandas", extra="report").DataFrame([asdict(row) for row in rows], columns=COLUMNS, dtype=object)
+    pandas = need("pandas", extra="report")
+    return pandas.DataFrame([asdict(row) for row in rows], columns=COLUMNS, dtype=object).astype(_NUMBERS)
 
 
 def to_rows(data: DataFrame) -> list[Row]:
     """The rows of a data frame: the inverse of `frame`."""
-    return [Row(**{str(name): value for name, value in record.items()}) for record in data.to_dict("records")]
+    records: list[dict[str, Any]] = data.to_dict("records")
+    return [Row(**_without_nan(record)) for record in records]
+
+
+def _without_nan(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if name in _NUMBERS and value != value else value for name, value in record.items()}
 
 
 def load(paths: Sequence[str | Path]) -> DataFrame:
@@ -48,7 +55,7 @@ def load(paths: Sequence[str | Path]) -> DataFrame:
 
 def run_rows(run: Run) -> list[Row]:
     """The rows of a run, with its path as their `run`."""
-    return [Row(**{**asdict(row), "run": str(run.path)}) for row in run.rows()]
+    return [replace(row, run=str(run.path)) for row in run.rows()]
 
 
 def find_runs(folders: Sequence[str | Path]) -> list[Run]:
@@ -82,19 +89,19 @@ def over_seeds(data: DataFrame) -> DataFrame:
     >>> [(row["value"], round(row["sd"], 4), row["n"], row["seed"]) for row in means.to_dict("records")]
     [(13.0, 1.4142, 2, None)]
     """
-    keys = [name for name in COLUMNS if name not in (*_FIGURES, *_BY_SEED)]
-    rows = []
+    keys = [name for name in KEY if name not in (*_PER_RUN, "seed")]
+    means = []
     for _, group in data.groupby(keys, dropna=False, sort=False):
-        first: dict[str, Any] = group.iloc[0].to_dict()
-        if len(group) > 1 or first["seed"] is not None:
-            values = group["value"].astype(float)
-            alone = len(group) == 1
-            first |= {"value": float(values.mean(skipna=False)), "n": len(group)}
-            first |= {"sd": None if alone else float(values.std(skipna=False))}
-            first |= {} if alone else {"low": None, "high": None}
-            first |= dict.fromkeys(name for name in _BY_SEED if len(set(group[name])) > 1 or name == "seed")
-        rows.append(Row(**first))
-    return frame(rows)
+        first, *others = to_rows(group)
+        if others:
+            mean, sd = group["value"].mean(skipna=False), group["value"].std(skipna=False)
+            run, step = (values[0] if len(set(values)) == 1 else None for values in (list(group[n]) for n in _PER_RUN))
+            first = replace(first, value=float(mean), sd=float(sd), n=len(group), low=None, high=None, seed=None)
+            first = replace(first, run=run, step=step)
+        elif first.seed is not None:
+            first = replace(first, seed=None, n=1)
+        means.append(first)
+    return frame(means)
 
 
 def _is_run(path: Path) -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalegrad.results.comparison.spans import ends_stuck, pieces, repeated_spans
+from scalegrad.results.comparison.page import ends_stuck, pieces, repeated_spans
 
 
 def marked_words(words: list[str], run: int) -> set[int]:

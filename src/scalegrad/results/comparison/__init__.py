@@ -11,9 +11,9 @@ It comes from rows of runs (`compare`) or from anywhere else.
 
 from scalegrad.results.comparison.compare import compare
 from scalegrad.results.comparison.page import page, write_page
-from scalegrad.results.comparison.picture import Plot
 from scalegrad.results.comparison.plots import plots
 from scalegrad.results.comparison.systems import Comparison, Sample, System
-from scalegrad.results.comparison.wording import headline
+from scalegrad.results.comparison.terminal import headline
+from scalegrad.results.figure import Plot
 
 __all__ = ["Comparison", "Plot", "Sample", "System", "compare", "headline", "page", "plots", "write_page"]

@@ -6,19 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from scalegrad.results.comparison.systems import System
-from scalegrad.results.figure import BLUE, GREEN, GREY, INK, PURPLE, VERMILLION
+from scalegrad.results.figure import PALETTE
 
-# The page has a variable of each name, with another value in the dark (see themed_svg).
-PALETTE = {
-    "ink": INK,
-    "soft": GREY,
-    "mle": BLUE,
-    "ul": PURPLE,
-    "sg": VERMILLION,
-    "human": GREEN,
-    "other": "#8C6D31",
-    "grid": "#DDDDDC",
-}
 _OPACITY = (1.0, 0.68, 0.45, 0.3)
 _DASHES = ("-", "--", "-.", ":")
 

@@ -32,6 +32,12 @@ class _Setting:
     objective: str
     strength: float | str | None
     model: str | None
+    suffix: str = ""
+
+    @property
+    def shown(self) -> tuple[Any, ...]:
+        """What its label shows."""
+        return self.objective, self.strength, None if self.objective else self.model
 
 
 def compare(
@@ -67,7 +73,7 @@ def compare(
     here = _one_size(_one_size(here, "window", window), "new_tokens", new_tokens)
     settings = _settings(here, runs)
     texts = _reader(corpus, split)
-    systems = [system for own in _told_apart(settings, texts, training) for system in own]
+    systems = [system for setting in settings for system in _systems(setting, texts, training)]
     title = " ".join(part for part in (corpus, split) if part)
     notes = _notes(runs, corpus, split)
     scored = set(here["run"][here["corpus"].notna()])
@@ -115,18 +121,27 @@ def _one_size(data: DataFrame, column: str, wanted: int | None) -> DataFrame:
 
 def _settings(data: DataFrame, runs: Sequence[Run]) -> list[_Setting]:
     """Rows by the setting that they are of: that of their run, or what they say themselves."""
-    rows = [row for row in to_rows(data) if row.objective != HUMAN and row.run != PAPER]
-    folders = {str(run.path): run for run in runs}
-    members: dict[Any, list[Run]] = {}
+    keys = {str(run.path): _without_seed(run.config) for run in runs}
+    members: dict[Any, list[Run]] = {key: [] for key in keys.values()}
     for run in runs:
-        members.setdefault(_without_seed(run.config), []).append(run)
+        members[keys[str(run.path)]].append(run)
     own: dict[Any, list[Row]] = {key: [] for key in members}
-    for row in rows:
-        known = folders.get(row.run or "")
-        own.setdefault(_without_seed(known.config) if known else (row.model, row.objective, row.strength), []).append(
-            row
-        )
-    return [_setting(own[key], members.get(key, [])) for key in own]
+    for row in to_rows(data):
+        if row.objective != HUMAN and row.run != PAPER:
+            key = keys.get(row.run or "", (row.model, row.objective, row.strength))
+            own.setdefault(key, []).append(row)
+    return _told_apart([_setting(own[key], members.get(key, [])) for key in own])
+
+
+def _told_apart(settings: Sequence[_Setting]) -> list[_Setting]:
+    """Settings of one objective and strength, with the names of their runs' folders or models to tell them apart."""
+    counts = Counter(setting.shown for setting in settings)
+    apart = []
+    for setting in settings:
+        name = setting.runs[0].path.name if setting.runs else setting.model
+        alone = counts[setting.shown] == 1 or not name
+        apart.append(setting if alone else replace(setting, suffix=f" ({name})"))
+    return apart
 
 
 def _setting(rows: list[Row], runs: list[Run]) -> _Setting:
@@ -176,7 +191,7 @@ def _systems(setting: _Setting, texts: Texts, training: bool) -> list[System]:
         is_first = (decoding, penalty) == (first, None)
         system = System(
             kind="trained" if is_first else "decoded", objective=setting.objective, strength=setting.strength,
-            decoding=decoding, penalty=penalty, model=setting.model,
+            decoding=decoding, penalty=penalty, model=setting.model, suffix=setting.suffix,
         )  # fmt: skip
         system = _with_figures(system, own)
         if setting.runs:
@@ -242,18 +257,6 @@ def _printed(data: DataFrame) -> list[System]:
     ]
 
 
-def _told_apart(settings: Sequence[_Setting], texts: Texts, training: bool) -> list[list[System]]:
-    """The systems of each setting; where two settings have one label, their runs' folders or models after it."""
-    systems = [_systems(setting, texts, training) for setting in settings]
-    labels = Counter(own[0].label for own in systems)
-    shown = []
-    for setting, own in zip(settings, systems, strict=True):
-        name = setting.runs[0].path.name if setting.runs else setting.model
-        alone = labels[own[0].label] == 1 or not name
-        shown.append(own if alone else [replace(system, suffix=f" ({name})") for system in own])
-    return shown
-
-
 def _notes(runs: Sequence[Run], corpus: str | None, split: str | None) -> list[str]:
     """What was noted when the runs were measured, each sentence once."""
     latest = [entry for run in runs for entry in run.evaluations_now()]
@@ -267,9 +270,10 @@ def _apart(settings: Sequence[_Setting], corpus: str | None, split: str | None) 
     names: dict[str, set[str]] = {"tokens": set(), "texts": set()}
     for setting in settings:
         for row in setting.rows:
-            if row.corpus is not None:
+            size = row.new_tokens if row.decoding else row.window
+            if row.corpus is not None and size is not None:
                 names["texts" if row.decoding else "tokens"].add(row.metric)
-                (texts if row.decoding else tokens).add(("size", row.new_tokens if row.decoding else row.window))
+                (texts if row.decoding else tokens).add(("size", size))
         for entry in setting.runs[0].evaluations_now() if setting.runs else ():
             about = entry["settings"]
             if (about.get("corpus"), about.get("split")) != (corpus, split) or about.get("objective") == HUMAN:

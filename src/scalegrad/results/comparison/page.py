@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from scalegrad._version import __version__
 from scalegrad.extras import need
-from scalegrad.metrics import clean_up_spaces, repetition
+from scalegrad.metrics import clean_up_spaces, longest_loop, repetition
+from scalegrad.metrics.word_tokens import WORD
 from scalegrad.results.comparison.colours import Look, looks
 from scalegrad.results.comparison.columns import (
     COLUMNS,
@@ -22,16 +23,22 @@ from scalegrad.results.comparison.columns import (
     written,
     written_spread,
 )
-from scalegrad.results.comparison.picture import Plot
 from scalegrad.results.comparison.plots import plots
-from scalegrad.results.comparison.spans import Piece, ends_stuck, pieces
 from scalegrad.results.comparison.systems import Comparison, Sample, System
-from scalegrad.results.comparison.themed_svg import inline_svg, svg_width
-from scalegrad.results.comparison.wording import headline
+from scalegrad.results.comparison.terminal import headline
+from scalegrad.results.figure import Plot, inline_svg, svg_width
 from scalegrad.results.measure.wording import printable
 from scalegrad.runs import flat_config, write_text
 
 EXAMPLES = 6
+RUN = 4  # words that come back are marked from this many on: shorter runs come back in any human text
+
+
+class Piece(NamedTuple):
+    """A stretch of a text, and whether it was said before."""
+
+    text: str
+    again: bool
 
 
 class Continuation(NamedTuple):
@@ -217,6 +224,62 @@ def _continuation(system: System, look: Look, sample: Sample) -> Continuation:
     shown = readable(sample.continuation)
     others = [readable(text) for text in sample.references[1:]] if system.kind == "human" else []
     return Continuation(system.label, look, pieces(shown), None if rep_1 != rep_1 else rep_1, ends_stuck(shown), others)
+
+
+def repeated_spans(text: str, run: int = RUN) -> list[tuple[int, int]]:
+    """Characters of the words that belong to a run of `run` words already said earlier in the text, joined up.
+
+    Words are the metrics' own: `\\w+`, a punctuation mark, or a line end.
+
+    >>> text = "The sky is very blue. The sky is very dark."
+    >>> [text[start:end] for start, end in repeated_spans(text)]
+    ['The sky is very']
+    """
+    matches = list(WORD.finditer(text))
+    words = [match.group() for match in matches]
+    known: set[tuple[str, ...]] = set()
+    marked = [False] * len(words)
+    for end in range(run, len(words) + 1):
+        gram = tuple(words[end - run : end])
+        if gram in known:
+            marked[end - run : end] = [True] * run
+        known.add(gram)
+    spans: list[tuple[int, int]] = []
+    for at, match in enumerate(matches):
+        if not marked[at]:
+            continue
+        if at and marked[at - 1]:
+            spans[-1] = (spans[-1][0], match.end())
+        else:
+            spans.append(match.span())
+    return spans
+
+
+def pieces(text: str) -> list[Piece]:
+    """The text cut at its repeated spans.
+
+    >>> pieces("so it goes on and so it goes on")
+    [Piece(text='so it goes on and ', again=False), Piece(text='so it goes on', again=True)]
+    """
+    cut, last = [], 0
+    for start, end in repeated_spans(text):
+        if start > last:
+            cut.append(Piece(text[last:start], False))
+        cut.append(Piece(text[start:end], True))
+        last = end
+    if last < len(text):
+        cut.append(Piece(text[last:], False))
+    return cut
+
+
+def ends_stuck(text: str) -> bool:
+    """Whether the text's longest loop runs to its end, give or take one word.
+
+    >>> ends_stuck("and so it goes and so it goes and so it goes"), ends_stuck("it rained all day")
+    (True, False)
+    """
+    loop = longest_loop(text)
+    return loop is not None and loop.span is not None and len(WORD.findall(text[loop.span[1] :])) <= 1
 
 
 def readable(text: str) -> str:

@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scalegrad.results.comparison.colours import PALETTE, Look, looks
+from scalegrad.results.comparison.colours import Look, looks
 from scalegrad.results.comparison.columns import column, written
-from scalegrad.results.comparison.picture import NAMED_POINTS, SIZE, Plot, grid, legend
 from scalegrad.results.comparison.systems import Comparison, System
 from scalegrad.results.comparison.trade_off import trade_off
-from scalegrad.results.figure import new_figure, style_axes
+from scalegrad.results.figure import NAMED_POINTS, PALETTE, SIZE, Plot, grid, legend, new_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

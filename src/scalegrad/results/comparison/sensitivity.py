@@ -6,12 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from scalegrad.results.comparison.colours import PALETTE
 from scalegrad.results.comparison.columns import written
-from scalegrad.results.comparison.picture import SIZE, Plot, grid, legend
 from scalegrad.results.comparison.systems import Comparison, System
 from scalegrad.results.comparison.trade_off import trade_off
-from scalegrad.results.figure import new_figure, style_axes
+from scalegrad.results.figure import PALETTE, SIZE, Plot, grid, legend, new_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

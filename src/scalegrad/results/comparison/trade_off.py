@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scalegrad.extras import need
-from scalegrad.results.comparison.colours import PALETTE, looks
+from scalegrad.results.comparison.colours import looks
 from scalegrad.results.comparison.columns import column
 from scalegrad.results.comparison.curve import is_curve, point, swept
-from scalegrad.results.comparison.picture import NAMED_POINTS, SIZE, Plot, grid, legend
 from scalegrad.results.comparison.systems import Comparison, System
-from scalegrad.results.figure import new_figure, style_axes
+from scalegrad.results.figure import NAMED_POINTS, PALETTE, SIZE, Plot, grid, legend, new_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
