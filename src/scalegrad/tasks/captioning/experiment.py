@@ -134,17 +134,13 @@ def train_and_score(captioning: Captioning, progress: Progress | None = None) ->
         regions_from=splits.regions_from,
         callbacks=[training_progress(progress, name)] if progress else [],
     )
+    _measure_people(run, captioning.source.about()["name"], splits.test)
     model = fitted.model.eval()
     for number, strategy in enumerate(captioning.strategies(), start=1):
         if run.evaluation(captioning.settings(strategy)) is None:
             _measure(run, captioning, strategy, model, tokenizer, splits.valid, splits.test, progress)
         if progress:
             progress("describing test images", number, len(captioning.strategies()))
-    corpus, references = captioning.source.about()["name"], [item.paragraph for item in splits.test]
-    run.save(f"samples/{samples_name(corpus, TEST, 'human')}", samples(references, splits.test))
-    about = {"task": "captioning", "corpus": corpus, "split": TEST, "objective": "human"}
-    if not any(row.objective == "human" for row in run.rows()):
-        run.add(rows_of_texts(repetitiveness(references), **about))
     return run
 
 
@@ -157,6 +153,15 @@ def rows_of_texts(figures: Mapping[str, float], **about: Any) -> list[Row]:
     """The rows of what `score` and `repetitiveness` give."""
     texts = int(figures["n_texts"])
     return rows_of({name: {"value": v, "n": texts} for name, v in figures.items() if name != "n_texts"}, **about)
+
+
+def _measure_people(run: Run, corpus: str, test: Sequence[Example]) -> None:
+    """What people wrote, before anything else: once every decoding is scored, the run counts as done."""
+    references = [item.paragraph for item in test]
+    about = {"task": "captioning", "corpus": corpus, "split": TEST, "objective": "human"}
+    run.save(f"samples/{samples_name(corpus, TEST, 'human')}", samples(references, test))
+    if not any(row.objective == "human" for row in run.rows()):
+        run.add(rows_of_texts(repetitiveness(references), **about))
 
 
 def _measure(

@@ -30,6 +30,7 @@ TEST, VALIDATION = "test", "validation"  # the splits of rows
 CHOICE = "mean_rouge"  # the figure that settings are chosen by, on the validation set
 CHECKPOINT_RULE = "least plain validation NLL"
 DECODING_RULE = "highest mean of ROUGE-1, -2 and -L F1 on the validation set"
+DECIDES = ("min_new_tokens", "max_new_tokens", "mover", "dtype")  # settings that decide every decoding's figures
 MOVER_NOTE = "MoverScore-1 is of all-MiniLM-L6-v2, not of the paper's BERT: it does not compare with the paper's."
 
 
@@ -91,9 +92,9 @@ def evaluate_run(
 ) -> list[Row]:
     """Evaluate a finished run on `corpus`: the rows of each decoding, the beam's first, then those of the references.
 
-    Where β is chosen, a row of the split "validation" has the mean ROUGE by which it was.
     The run's folder gets the rows, the summaries (samples/), and for each decoding a line in evaluations.jsonl with its
-    strategy, seconds and notes, for the beam with the choice of β. What is there under these settings stays.
+    strategy, seconds and notes, for the beam with the choice of β. Where β is chosen, a row of the split "validation"
+    has the mean ROUGE by which it was. What was measured under these settings before is not measured again.
     """
     if not run.finished:
         raise ValueError(f"{run.path} holds a run that is not finished: train it to its end first")
@@ -160,7 +161,7 @@ def _parts(about: Mapping[str, Any], validation: Sequence[Pair], how: Evaluation
     others = [parse(text) for text in how.strategies]
     if how.beam in others:
         raise ValueError(f"strategies: {how.beam} is the beam search itself; set its β by betas ({how.betas})")
-    decides = {name: value for name, value in asdict(how).items() if name in _DECIDES} | {"decoding_seed": how.seed}
+    decides = {name: value for name, value in asdict(how).items() if name in DECIDES} | {"decoding_seed": how.seed}
     parts = []
     for strategy in (how.beam, *others):
         settings = {**about, "decoding": strategy.decoding, "penalty": strategy.penalty, **decides}
@@ -169,9 +170,6 @@ def _parts(about: Mapping[str, Any], validation: Sequence[Pair], how: Evaluation
             settings |= {"betas": betas, "validation": checksum(validation) if len(betas) > 1 else None}
         parts.append(_Part(strategy, betas, settings))
     return parts
-
-
-_DECIDES = ("min_new_tokens", "max_new_tokens", "mover", "dtype")  # fields that decide the figures
 
 
 def _measure(
