@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from paper.printed import printed
 from scalegrad.results.comparison import Comparison, Plot, System
-from scalegrad.results.comparison.colours import PALETTE
 from scalegrad.results.comparison.columns import column, written
-from scalegrad.results.figure import new_figure, style_axes
+from scalegrad.results.figure import PALETTE, new_figure, style_axes
 from scalegrad.runs import Row, Run
 
 if TYPE_CHECKING:

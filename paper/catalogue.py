@@ -119,10 +119,9 @@ def run_all(names: Sequence[str], setup: Setup, as_json: bool = False) -> int:
         print(json.dumps(plain([as_dict(part) for part in parts]), ensure_ascii=False, indent=2))
     elif parts:
         print(f"All of it on one page: {setup.out / 'report.html'}")
-    for name, error in refused.items():
-        print(f"left out: {name}: {error}", file=sys.stderr)
-    for name, error in failed.items():
-        print(f"paper: {name}: {error}", file=sys.stderr)
+    left_out = [f"left out: {name}: {error}" for name, error in refused.items()]
+    for sentence in [*left_out, *(f"paper: {name}: {error}" for name, error in failed.items())]:
+        print(sentence, file=sys.stderr)
     asked = [name for name, error in refused.items() if name in names or not isinstance(error, NotGiven)]
     return 1 if failed else 2 if asked else 0
 
