@@ -93,9 +93,8 @@ def find(names: Sequence[str]) -> list[Experiment]:
 def run_all(names: Sequence[str], setup: Setup, as_json: bool = False) -> int:
     """Run what the experiments of these names need, then show each of them; the exit code of the command.
 
-    What only the user can bring is said at once, and again at the end; the code is 2 if it was asked for by name, or
-    is wrong. Jobs
-    that fail stop no other: they are reported at the end, and the code is 1.
+    What only the user can bring is said at once, and again at the end; the code is 2 if it was asked for by name, or is
+    wrong. Jobs that fail stop no other: they are reported at the end, and the code is 1.
     """
     chosen, console = find(names), Console()
     with bars() as progress:
@@ -109,9 +108,10 @@ def run_all(names: Sequence[str], setup: Setup, as_json: bool = False) -> int:
         except (ValueError, OSError, MissingExtra) as mistake:
             if len(chosen) == 1 and not failed:
                 raise
-            (refused if isinstance(mistake, NotGiven) or experiment.name in refused else failed)[experiment.name] = (
-                mistake
-            )
+            if isinstance(mistake, NotGiven):
+                refused.setdefault(experiment.name, mistake)
+            elif experiment.name not in refused:
+                failed[experiment.name] = mistake
         else:
             if not as_json:
                 print_part(parts[-1], console)
@@ -119,10 +119,9 @@ def run_all(names: Sequence[str], setup: Setup, as_json: bool = False) -> int:
         print(json.dumps(plain([as_dict(part) for part in parts]), ensure_ascii=False, indent=2))
     elif parts:
         print(f"All of it on one page: {setup.out / 'report.html'}")
-    for name, error in refused.items():
-        print(f"left out: {name}: {error}", file=sys.stderr)
-    for name, failure in failed.items():
-        print(f"paper: {name}: {failure}", file=sys.stderr)
+    left_out = [f"left out: {name}: {error}" for name, error in refused.items()]
+    for sentence in [*left_out, *(f"paper: {name}: {error}" for name, error in failed.items())]:
+        print(sentence, file=sys.stderr)
     asked = [name for name, error in refused.items() if name in names or not isinstance(error, NotGiven)]
     return 1 if failed else 2 if asked else 0
 

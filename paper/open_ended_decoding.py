@@ -15,7 +15,7 @@ from paper.rows import by_length, with_metrics
 from scalegrad.lab.jobs import Job as Training
 from scalegrad.lab.jobs import Scoring
 from scalegrad.results.comparison import Comparison, Plot
-from scalegrad.results.figure import PALETTE, new_figure, style_axes
+from scalegrad.results.figure import PALETTE, SIZE, grid, legend, new_figure, style_axes
 from scalegrad.tasks.open_ended.corpora import find_corpus
 
 _TEXTS = ("rep_1", "rep_2", "rep_3", "uniq_w")

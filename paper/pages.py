@@ -29,7 +29,7 @@ from scalegrad.results.comparison import Comparison
 from scalegrad.results.comparison.columns import BOLD
 from scalegrad.results.comparison.page import Example, Piece, examples, lay_out, meanings, render, spread_prefixes
 from scalegrad.results.comparison.terminal import escaped, markdown_table, print_notes, print_table
-from scalegrad.results.figure import save_figure
+from scalegrad.results.figure import inline_svg, save_figure
 from scalegrad.results.measure.wording import printable
 from scalegrad.runs import check_writable_folder, flat_config, write_json, write_lines, write_text
 
