@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scalegrad.results.comparison.picture import SIZE, grid, legend
-
 from paper.lengths import Lengths, limited
 from paper.open_ended import WIKITEXT, compared, outcome, scored, scoring_of
 from paper.open_ended_scale import MAIN, TEST, Scale, scale_of

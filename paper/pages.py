@@ -22,7 +22,6 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
-from scalegrad.results.comparison.themed_svg import inline_svg
 
 from paper.outcome import Experiment, Outcome, Shown
 from scalegrad.results.comparison import Comparison
