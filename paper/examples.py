@@ -15,11 +15,12 @@ from paper.printed_texts import PRINTED, Printed
 from scalegrad import objectives
 from scalegrad.data import gpt2_tokenizer, imdb_reviews
 from scalegrad.decoding import complete, prefixes_of, start_ids
-from scalegrad.lab.jobs import Job, Progress
+from scalegrad.lab.jobs import Job
 from scalegrad.results.comparison import Comparison, Sample, System
 from scalegrad.results.comparison.evaluations import HUMAN
 from scalegrad.results.comparison.load import place
 from scalegrad.runs import Run, samples_name
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.evaluation import text_figures
 

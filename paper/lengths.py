@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from scalegrad.data import completion_blocks, encode_corpus
 from scalegrad.decoding import generate, start_ids
 from scalegrad.models.memory import batch_estimate, in_batches
 from scalegrad.runs import Run
+from scalegrad.runs.progress import Progress, bind
 from scalegrad.tasks.open_ended.corpora import Corpus
 from scalegrad.tasks.open_ended.evaluation import PREFIX_TOKENS, cut_corpus, spread, text_figures
 
@@ -20,7 +21,7 @@ def measure_lengths(
     corpus: Corpus,
     lengths: Sequence[int],
     prefixes: int | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Rep-n of greedy continuations at each of `lengths`, the model's and people's, into the run's lengths.json.
 
@@ -48,17 +49,14 @@ def measure_lengths(
     return found
 
 
-def _continued(
-    model: Any, prefixes: list[list[int]], new_tokens: int, progress: Callable[[str, int, int], None] | None
-) -> list[list[int]]:
+def _continued(model: Any, prefixes: list[list[int]], new_tokens: int, progress: Progress | None) -> list[list[int]]:
     """`new_tokens` greedy ids after each prefix, as many prefixes at a time as fit into memory."""
 
     def continued(places: slice) -> list[list[int]]:
         return generate(model, prefixes[places], "greedy", max_new_tokens=new_tokens, min_new_tokens=new_tokens)
 
     size = batch_estimate(model, len(prefixes[0]) + new_tokens, beams=1)
-    told = None if progress is None else lambda done, total: progress("lengths", done, total)
-    return [ids for part in in_batches(len(prefixes), size, continued, told) for ids in part]
+    return [ids for part in in_batches(len(prefixes), size, continued, bind(progress, "lengths")) for ids in part]
 
 
 def _figures(blocks: list[list[int]], tokenizer: Any) -> dict[str, float]:

@@ -12,12 +12,13 @@ from paper.open_ended import made_of, scored, scoring_of
 from paper.open_ended_scale import MAIN, TEST, Scale, scale_of, trained
 from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from scalegrad import objectives
-from scalegrad.lab.jobs import Job, Progress, Scoring
+from scalegrad.lab.jobs import Job, Scoring
 from scalegrad.results.comparison import Comparison, Plot, System, human_row, merge_seeds
 from scalegrad.results.comparison.colours import PALETTE
 from scalegrad.results.comparison.picture import SIZE, grid, legend
 from scalegrad.results.figure import new_figure, style_axes
 from scalegrad.runs import Run
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.open_ended.corpora import find_corpus
 
 _CORPUS = "wikitext-103 test"

@@ -10,6 +10,7 @@ from typing import Any
 from paper.pages import Shown
 from scalegrad.lab.jobs import Job
 from scalegrad.results.comparison import Plot
+from scalegrad.runs.progress import Progress
 
 __all__ = ["SCALES", "Experiment", "NotGiven", "Outcome", "Setup", "Shown"]
 
@@ -31,7 +32,7 @@ class Setup:
     seeds: int | None = None  # in place of the scale's own
     data: Mapping[str, str] = field(default_factory=dict)  # corpora that cannot be shipped: {"ptb": PATH, "imdb": PATH}
     devices: Sequence[str] | None = None  # as for `scalegrad.lab.sweep.run_sweep`
-    progress: Callable[[str, int, int], None] | None = None
+    progress: Progress | None = None
     gamma: float = 0.2  # of the illustrations; the paper's main models
     alpha: float = 1.0
     sentence: str | None = None  # of the novel set's illustration, in place of the paper's

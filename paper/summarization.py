@@ -12,7 +12,7 @@ import json
 import multiprocessing
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Run, samples_name
 from scalegrad.runs.atomic import plain, write_json
 from scalegrad.runs.environment import environment
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
 from scalegrad.tasks.summarization.report import validation_score
 from scalegrad.tasks.summarization.selection import best
@@ -31,8 +32,6 @@ from scalegrad.tasks.summarization.writing import STOCHASTIC
 from scalegrad.training import training_progress
 
 CORPUS = "test"
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ LAYERS = (
 LAYER = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
 ANYWHERE = ("counts", "extras", "_hub", "_memory", "_places", "_version")  # small, and importing none of the others
 PUBLIC = ("nn", "functional", "sets", "gamma", "_version")  # what the package's own __init__ may name
-NEIGHBOURS = (("lab", "tasks"),)  # (user, used) of one layer: many runs at once are runs of a task
+# (user, used) of one layer: many runs at once are runs of a task, and readers report to the type of `runs.progress`.
+NEIGHBOURS = (("lab", "tasks"), ("data", "runs"))
 LOSSES = ("nn", "functional", "ops")
 WITHOUT_LOSSES = ("metrics", "study")
 TORCH_ALONE = (*PUBLIC, "ops", "counts", "extras", "")  # parts that `import scalegrad` loads; "" is its __init__

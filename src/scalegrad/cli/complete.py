@@ -94,6 +94,7 @@ def command(
     quiet_transformers()
     from scalegrad import decoding
     from scalegrad.models.start import start_sentence, start_text
+    from scalegrad.runs.progress import bind
 
     texts = list(islice(_texts(prefixes, field), limit)) if prefixes else []
     corpus = _corpus(text) if protocol else ""
@@ -119,7 +120,7 @@ def command(
             batch=size,
             name=model,
             overwrite=overwrite,
-            progress=lambda made, total: told("continuing", made, total),
+            progress=bind(told, "continuing"),
         )
     if before is not None:
         print(start_sentence(tokenizer, start, start_text(tokenizer, before)), file=sys.stderr)
@@ -183,9 +184,10 @@ def _check(
 
 def _texts(source: str, field: str | None) -> Iterator[str]:
     from scalegrad.data import read_texts
+    from scalegrad.data.readers import files_of, kind_of
 
-    kept = Path(source.removesuffix(".gz").removesuffix(".xz")).suffix
-    return read_texts(source, field or (None if source == "-" or kept == ".txt" else "prefix"))
+    plain = any(kind_of(file) == "txt" for file in files_of(source))
+    return read_texts(source, field or (None if plain else "prefix"), empty=False)
 
 
 def _corpus(text: str | None) -> str:

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from scalegrad.extras import need
-
-if TYPE_CHECKING:
-    from scalegrad.results.measure.files import Progress as Told
-
+from scalegrad.runs.terminal import bars
 
 Files = Annotated[
     list[str] | None,
-    typer.Argument(metavar="FILE", help=".txt, .jsonl or .csv (also .gz, .xz), or - for standard input."),
+    typer.Argument(metavar="FILE", help=".txt, .jsonl or .csv (also .gz, .xz), a folder, or - for standard input."),
 ]
 Field = Annotated[str | None, typer.Option(help="Field of a .jsonl, or column of a .csv, that holds the text.")]
 Format = Annotated[str | None, typer.Option(help="txt, jsonl or csv, whatever the suffix says.")]
@@ -62,7 +54,7 @@ def command(
     sources = files or []
     if html:
         check_path(html)
-    with _progress([*sources, *([human] if human else [])], readings=1 if words is None else 2) as told:
+    with bars() as progress:
         report = measure_files(
             sources,
             human,
@@ -72,7 +64,7 @@ def command(
             limit=limit,
             words=words,
             worst=worst,
-            progress=told,
+            progress=progress,
         )
     if html:
         write_page(report, html)
@@ -80,16 +72,3 @@ def command(
         print(json.dumps(report_as_dict(report), ensure_ascii=False, indent=2))
     else:
         print_report(report, Console())
-
-
-@contextmanager
-def _progress(sources: list[str], readings: int) -> Iterator[Told | None]:
-    """A bar a file, by the bytes of all its readings, on a terminal's standard error; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        sizes = {source: os.path.getsize(source) * readings for source in sources if os.path.isfile(source)}
-        tasks = {source: bars.add_task(Path(source).name, total=sizes.get(source)) for source in sources}
-        yield lambda source, read: bars.update(tasks[source], completed=read)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scalegrad.runs.progress import Progress
 
 Ids: TypeAlias = NDArray[np.int32]
 
@@ -20,11 +23,12 @@ _KEPT = 6
 _ENCODED: dict[tuple[str, str], Ids] = {}
 
 
-def encode_corpus(text: str, tokenizer: Any) -> Ids:
+def encode_corpus(text: str, tokenizer: Any, progress: Progress | None = None) -> Ids:
     """The ids of a corpus under the paper's protocol: `' '.join(lines_with_newlines).strip()`, encoded as one text.
 
     `tokenizer` is a `tokenizers.Tokenizer` or a transformers tokenizer; no special tokens are added. A long text is
     encoded in pieces, cut at line ends where cutting is seen to change no id; if no such place is found, whole.
+    `progress` is told after each piece.
 
     >>> from scalegrad.data import gpt2_tokenizer
     >>> encode_corpus(" a b \\n c \\n", gpt2_tokenizer()).tolist()  # the text "a b \\n  c"
@@ -35,7 +39,12 @@ def encode_corpus(text: str, tokenizer: Any) -> Ids:
         return _ENCODED[key].copy()
     # The join puts a space after every newline but the last, which strip() removes with what follows it.
     joined = text.replace("\n", "\n ").strip()
-    parts = [np.asarray(_encode(piece, tokenizer), dtype=np.int32) for piece in _pieces(joined, tokenizer)]
+    parts, done = [], 0
+    for piece in _pieces(joined, tokenizer):
+        parts.append(np.asarray(_encode(piece, tokenizer), dtype=np.int32))
+        done += len(piece)
+        if progress:
+            progress("tokenising (characters)", done, len(joined))
     ids = np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
     if key is not None:
         while len(_ENCODED) >= _KEPT:

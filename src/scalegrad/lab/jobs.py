@@ -7,7 +7,7 @@ import math
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -21,12 +21,11 @@ from scalegrad.decoding import load
 from scalegrad.extras import need
 from scalegrad.models.memory import share_gpu
 from scalegrad.runs import Run, only_here
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.open_ended.corpora import Corpus, find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run, saved_gamma
 from scalegrad.tasks.open_ended.training import TrainConfig, find_finished, train
 from scalegrad.training import training_progress
-
-Progress = Callable[[str, int, int], None]
 
 
 class Measured(Protocol):
@@ -185,7 +184,7 @@ def run_job(job: Job, folder: Path, *, overwrite: bool = False, progress: Progre
     run = None if overwrite else find_finished(job.config, folder / job.name)
     if run is None:
         callbacks = [] if progress is None else [training_progress(progress, f"training {job.name}")]
-        run = train(job.config, folder / job.name, overwrite=overwrite, callbacks=callbacks).run
+        run = train(job.config, folder / job.name, overwrite=overwrite, callbacks=callbacks, progress=progress).run
     model = tokenizer = None
     for item in job.measured:
         if not overwrite and item.is_done(run):

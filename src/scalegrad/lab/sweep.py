@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scalegrad.lab.jobs import Job, Progress, Scoring, run_jobs
+from scalegrad.lab.jobs import Job, Scoring, run_jobs
 from scalegrad.lab.recommendation import Recommendation, recommend
 from scalegrad.objectives import Objective
 from scalegrad.results.comparison import Comparison, compare_runs, plots, write_page
@@ -15,6 +15,7 @@ from scalegrad.results.comparison.sensitivity import sensitivity_plots
 from scalegrad.results.comparison.terminal import markdown
 from scalegrad.results.figure import save_figure
 from scalegrad.runs import check_writable_folder, write_json, write_text
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.open_ended.corpora import find_corpus
 from scalegrad.tasks.open_ended.evaluation import check_limits
 from scalegrad.tasks.open_ended.training import TrainConfig

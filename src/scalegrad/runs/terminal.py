@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
 
 from scalegrad.extras import need
+from scalegrad.runs.progress import Progress
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, …")]
 Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
@@ -24,7 +27,8 @@ Start = Annotated[
     ),
 ]
 
-Told = Callable[[str, int, int], None]  # what, how much of it is done, how much there is
+SECONDS = 20.0  # at most so long without a line about work that goes on …
+SHORT = 2.0  # … and no line about work that is over sooner
 
 
 @contextmanager
@@ -38,35 +42,44 @@ def status(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def bars() -> Iterator[Told]:
-    """A function that draws a bar for each thing it is told of; without a terminal, a line at each quarter of it."""
+def bars() -> Iterator[Progress]:
+    """A function that draws a bar for each thing it is told of; without a terminal, a line every 20 seconds."""
     if not sys.stderr.isatty():
         yield _lines()
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
+    with Bars(*columns, console=Console(stderr=True), transient=True) as drawn:
         tasks: dict[str, TaskID] = {}
 
-        def told(what: str, done: int, total: int) -> None:
+        def progress(what: str, done: int, total: int) -> None:
             name = what.split(" · ")[0]  # what stands after the dot are figures that change
             if name not in tasks:
-                tasks[name] = drawn.add_task(what, total=total)
-            drawn.update(tasks[name], description=what, completed=done, total=total)
+                tasks[name] = drawn.add_task(what, total=total or None)
+            drawn.update(tasks[name], description=what, completed=done, total=total or None)
 
-        yield told
+        yield progress
 
 
-def _lines() -> Told:
-    quarters: dict[str, int] = {}  # how many of each were done when it was last spoken of
+def _lines() -> Progress:
+    """A line every 20 seconds, and at the end of what took more than 2."""
+    began: dict[str, float] = {}  # when each piece of work began: when another was last heard of
+    printed: dict[str, float] = {}  # when a line was last printed about it
+    heard = time.monotonic()
 
-    def told(what: str, done: int, total: int) -> None:
-        name = what.split(" · ")[0]
-        quarter = 4 * done // max(total, 1)
-        if quarter != quarters.get(name):  # fewer than before: the same of the next model
-            print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
-        quarters[name] = quarter
+    def progress(what: str, done: int, total: int) -> None:
+        nonlocal heard
+        name, now = what.split(" · ")[0], time.monotonic()
+        began.setdefault(name, heard)
+        heard = now
+        ended = 0 < total <= done
+        if now - printed.get(name, began[name]) >= SECONDS or (ended and now - began[name] >= SHORT):
+            print(f"{what}: {done:,}{f' of {total:,}' if total else ''}", file=sys.stderr, flush=True)
+            printed[name] = now
+        if ended:  # the next of that name is the next model's
+            del began[name]
+            printed.pop(name, None)
 
-    return told
+    return progress
 
 
 def quiet_transformers() -> None:

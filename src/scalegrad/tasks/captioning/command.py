@@ -18,11 +18,11 @@ from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:
+    from scalegrad.data.problems import Problems
+    from scalegrad.runs.progress import Progress
     from scalegrad.tasks.captioning.dataset import Example
     from scalegrad.tasks.captioning.experiment import Splits
-    from scalegrad.tasks.captioning.problems import Problems
     from scalegrad.tasks.captioning.report import CaptionRun
-    from scalegrad.tasks.captioning.scoring import Told
 
 app = typer.Typer(
     help="Paragraphs about images: train a captioner, score it, use it.\n\n"
@@ -101,9 +101,9 @@ def train(
     quiet_transformers()
     from dataclasses import replace
 
+    from scalegrad.data.problems import Problems
     from scalegrad.runs import check_writable_folder, write_json
     from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES
-    from scalegrad.tasks.captioning.problems import Problems
     from scalegrad.tasks.captioning.runs import SCALES, caption_experiment, run_scenes, summary, trainings_at_a_time
     from scalegrad.tasks.captioning.training import PAPER
 
@@ -130,7 +130,7 @@ def train(
             at_a_time = parallel or trainings_at_a_time(len(objectives) * seeds)
             options: dict[str, Any] = {"epochs": epochs, "overwrite": overwrite, "told": told}
             runs = run_scenes(scale, out, objectives, seeds, at_a_time, **options)
-    write_json(out / "captions.json", {"runs": summary(runs), "left_out": problems.as_dict()})
+    write_json(out / "captions.json", {"runs": summary(runs), "left_out": problems.places})
     _report_problems(problems)
     _show(runs, out, test.name if test else "scenes", images, as_json)
 
@@ -152,8 +152,8 @@ def evaluate(
 
     Example: scalegrad caption evaluate --paragraphs val.json
     """
+    from scalegrad.data.problems import Problems
     from scalegrad.tasks.captioning.paragraphs import read_coco
-    from scalegrad.tasks.captioning.problems import Problems
     from scalegrad.tasks.captioning.scoring import describe, repetitiveness, score
 
     if limit is not None and limit < 1:
@@ -196,8 +196,8 @@ def caption(
     Example: scalegrad caption caption beach.png street.jpg --model captioner/sg-0.5-seed0
     """
     quiet_transformers()
+    from scalegrad.data.problems import Problems
     from scalegrad.tasks.captioning.extraction import extract, load_extractor
-    from scalegrad.tasks.captioning.problems import Problems
     from scalegrad.tasks.captioning.scoring import describe
 
     problems = Problems(skip_bad)
@@ -217,7 +217,7 @@ def caption(
 
 def _splits(
     files: Mapping[str, Path], features: Path | None, images: Path | None, extractor: str, problems: Problems,
-    cache: Path, visual_genome: bool, told: Told,
+    cache: Path, visual_genome: bool, told: Progress,
 ) -> Splits:  # fmt: skip
     """The user's own paragraphs and features."""
     from scalegrad.tasks.captioning.experiment import file_splits
@@ -255,7 +255,7 @@ def _kept_beside(model: str, paragraphs: Path | None) -> Path | None:
 
 def _examples(
     items: Any, network: Any, features: Path | None, images: Path | None, cache: Path | None, problems: Problems,
-    limit: int | None, told: Told,
+    limit: int | None, told: Progress,
 ) -> list[Example]:  # fmt: skip
     from scalegrad.tasks.captioning.dataset import examples_of
     from scalegrad.tasks.captioning.experiment import scene_examples
@@ -329,4 +329,4 @@ def _print_figures(found: Mapping[str, Mapping[str, float]], corpus: str) -> Non
 
 def _report_problems(problems: Problems) -> None:
     if problems.count:
-        print(f"left out: {problems}", file=sys.stderr)
+        print(problems, file=sys.stderr)

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from scalegrad.data.problems import Problems
 from scalegrad.tasks.captioning.captioner import IGNORED
 from scalegrad.tasks.captioning.features import Features
 from scalegrad.tasks.captioning.paragraphs import Captioned
-from scalegrad.tasks.captioning.problems import Problems
 from scalegrad.tasks.captioning.vocabulary import paragraph_words
 
 MOST_TOKENS = 175

@@ -10,16 +10,17 @@ from typing import Any
 from torch import Tensor
 
 from scalegrad import decoding
+from scalegrad.data.problems import Problems
 from scalegrad.objectives import Objective
 from scalegrad.runs import Run
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.captioning.dataset import Example, Paragraphs, examples_of
 from scalegrad.tasks.captioning.extraction import SCENES as SCENES_DETECTOR
 from scalegrad.tasks.captioning.extraction import extract, load_extractor
 from scalegrad.tasks.captioning.features import Features
 from scalegrad.tasks.captioning.paragraphs import check_disjoint, check_sizes, file_hash, read_coco
-from scalegrad.tasks.captioning.problems import Problems
 from scalegrad.tasks.captioning.scenes import make_scenes
-from scalegrad.tasks.captioning.scoring import BETAS, TRIGRAMS, Told, choose_beta, describe, repetitiveness, score
+from scalegrad.tasks.captioning.scoring import BETAS, TRIGRAMS, choose_beta, describe, repetitiveness, score
 from scalegrad.tasks.captioning.training import Recipe, record, train_captioner
 from scalegrad.tasks.captioning.vocabulary import build_tokenizer
 
@@ -41,7 +42,7 @@ class Splits:
     about: dict[str, Any]
 
 
-def scene_splits(sizes: Mapping[str, int], told: Told | None = None, regions: Features | None = None) -> Splits:
+def scene_splits(sizes: Mapping[str, int], told: Progress | None = None, regions: Features | None = None) -> Splits:
     """Drawn scenes, so many of each split, seen by the detector that comes with the package.
 
     `regions` holds the features of all of them (`scene_regions`): then nothing is drawn, and Pillow is not needed.
@@ -50,13 +51,15 @@ def scene_splits(sizes: Mapping[str, int], told: Told | None = None, regions: Fe
     return Splits(**found, regions_from=SCENES_DETECTOR, about={"name": "scenes", **sizes})
 
 
-def scene_examples(split: str, count: int, told: Told | None = None, regions: Features | None = None) -> list[Example]:
+def scene_examples(
+    split: str, count: int, told: Progress | None = None, regions: Features | None = None
+) -> list[Example]:
     """The first `count` drawn scenes of a split."""
     seen = scene_regions(split, count, told) if regions is None else regions
     return [Example(scene.name, seen[scene.name], scene.paragraph) for scene in make_scenes(split, count)]
 
 
-def scene_regions(split: str, count: int, told: Told | None = None) -> dict[str, Tensor]:
+def scene_regions(split: str, count: int, told: Progress | None = None) -> dict[str, Tensor]:
     """The region features of the first `count` drawn scenes of a split, by name."""
 
     def drawn(done: int, total: int) -> None:
@@ -103,7 +106,7 @@ def run_objective(
     stochastic: Sequence[str] = STOCHASTIC,
     betas: Mapping[str, Sequence[float]] | None = None,
     overwrite: bool = False,
-    told: Told | None = None,
+    told: Progress | None = None,
     callbacks: Iterable[Any] = (),
 ) -> Run:
     """Train one captioner and score it on the test set; a finished run is only loaded.
@@ -155,7 +158,7 @@ def evaluate_captioner(
     *,
     betas: Mapping[str, Sequence[float]] | None = None,
     seed: int = 0,
-    told: Told | None = None,
+    told: Progress | None = None,
 ) -> dict[str, Any]:
     """Figures on `test`: greedy without and with soft trigram blocking, then `decoded`; β of greedy ones from `valid`.
 

@@ -28,6 +28,7 @@ import torch
 from scalegrad.objectives import Objective
 from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Run, replacing, write_json
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.captioning.experiment import (
     FILES,
     PAPER_OBJECTIVES,
@@ -39,7 +40,6 @@ from scalegrad.tasks.captioning.experiment import (
 from scalegrad.tasks.captioning.features import Features, open_features, save_features
 from scalegrad.tasks.captioning.report import CaptionRun
 from scalegrad.tasks.captioning.scenes import make_scene
-from scalegrad.tasks.captioning.scoring import Told
 from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, record
 from scalegrad.training import training_progress
 
@@ -59,7 +59,7 @@ def caption_experiment(
     *,
     betas: Callable[[Objective], Mapping[str, Sequence[float]]] = lambda objective: {},
     overwrite: bool = False,
-    told: Told | None = None,
+    told: Progress | None = None,
 ) -> list[CaptionRun]:
     """Train and score every objective with every seed, one after another, in FOLDER/OBJECTIVE-SEED.
 
@@ -143,7 +143,7 @@ def run_scenes(
     epochs: int | None = None,
     regions: Path | None = None,
     overwrite: bool = False,
-    told: Told | None = None,
+    told: Progress | None = None,
 ) -> list[CaptionRun]:
     """The experiment on drawn scenes, `parallel` trainings at a time: each a process, the cores shared out among them.
 

@@ -89,7 +89,8 @@ def command(
     from scalegrad.tasks.open_ended.evaluation import evaluate, evaluate_run, saved_gamma
     from scalegrad.tasks.open_ended.kept_figures import lost
 
-    texts = [find_corpus(name, seed) for name in corpus or ["wikitext-103"]]
+    with bars() as told:
+        texts = [find_corpus(name, seed, progress=told) for name in corpus or ["wikitext-103"]]
     if out is not None:
         check_writable_folder(out.parent, "--out")  # before the work, not after it
     run = _run(model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from scalegrad.decoding import Prefix, Strategy, complete, parse, prefixes_from_
 from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
 from scalegrad.models.start import start_text
 from scalegrad.runs import Run, samples_name, write_lines
+from scalegrad.runs.progress import Progress, bind
 from scalegrad.tasks.open_ended.corpora import Corpus
 from scalegrad.tasks.open_ended.kept_figures import merged
 from scalegrad.tasks.open_ended.next_tokens import score_chunks
@@ -36,8 +37,6 @@ NEW_TOKENS = 100
 _UNKNOWN = "<unk>"
 
 Ids = NDArray[np.int32]
-# Told what is being done, how much of it is, and how much there is.
-Progress = Callable[[str, int, int], None]
 
 
 def evaluate(
@@ -80,12 +79,12 @@ def evaluate(
     before = start_ids(tokenizer, start)
     _check(model, chunks, prefixes, new_tokens, parsed, len(before))
     targets = _chunk_targets(model, len(before))
-    cut = cut_corpus(corpus, tokenizer, targets, new_tokens, chunks, prefixes if parsed else 0)
+    cut = cut_corpus(corpus, tokenizer, targets, new_tokens, chunks, prefixes if parsed else 0, progress)
     found: dict[str, Any] = {"corpus": corpus.name}
     if len(cut.chunks):
         scores = score_chunks(
             model, tokenizer, cut.chunks, gamma, start=before,
-            penalties=_penalties(parsed), batch=batch, progress=_told(progress, "predicting"),
+            penalties=_penalties(parsed), batch=batch, progress=bind(progress, "predicting"),
         )  # fmt: skip
         found["language_modelling"] = scores.figures
         found["penalised"] = {f"gamma={penalty}": figures for penalty, figures in scores.penalised.items()}
@@ -98,7 +97,7 @@ def evaluate(
                 out = folder / samples_name(corpus.name, strategy)
                 complete(
                     model, tokenizer, items, out, strategy, max_new_tokens=new_tokens, min_new_tokens=new_tokens,
-                    seed=seed, batch=batch, name=name, overwrite=overwrite, progress=_told(progress, str(strategy)),
+                    seed=seed, batch=batch, name=name, overwrite=overwrite, progress=bind(progress, str(strategy)),
                 )  # fmt: skip
                 texts = read_texts(out, "continuation")
                 found["completion"][str(strategy)] = text_figures(texts, unknown=cut.protocol["unknown"])
@@ -160,9 +159,10 @@ def cut_corpus(
     new_tokens: int = NEW_TOKENS,
     chunks: int | None = None,
     prefixes: int | None = None,
+    progress: Progress | None = None,
 ) -> CutCorpus:
     """Cut `corpus` for `evaluate`; `chunks` and `prefixes` as there."""
-    ids = encode_corpus(corpus.text, tokenizer)
+    ids = encode_corpus(corpus.text, tokenizer, progress)
     all_chunks, all_prefixes = language_modelling_chunks(ids, targets), completion_blocks(ids, PREFIX_TOKENS)
     chosen, starts = spread(all_chunks, chunks), spread(all_prefixes, prefixes)
     if chunks != 0 and not len(chosen):
@@ -302,10 +302,6 @@ def _write_originals(path: Path, prefixes: Sequence[Prefix], originals: list[lis
 
 def _is_gpt2(tokenizer: Any) -> bool:
     return bool(dict(tokenizer.get_vocab()) == gpt2_tokenizer().get_vocab())
-
-
-def _told(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress(what, done, total)
 
 
 @contextmanager

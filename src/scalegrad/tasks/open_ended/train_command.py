@@ -206,14 +206,13 @@ def _train(config: TrainConfig, folder: Path, overwrite: bool, printed: set[str]
     with bars() as told:
         drawn = told if os.environ.get("RANK", "0") == "0" else None
         callbacks = [training_progress(drawn, str(folder))] if drawn else []
-        waiting = drawn if sys.stderr.isatty() else None  # nobody waits before a file
 
         def log(line: str) -> None:
             if drawn and line not in printed:
                 printed.add(line)
                 print(line, file=sys.stderr, flush=True)
 
-        return train(config, folder, overwrite=overwrite, callbacks=callbacks, progress=waiting, log=log)
+        return train(config, folder, overwrite=overwrite, callbacks=callbacks, progress=drawn, log=log)
 
 
 def _report(fitted: list[Fitted], config: TrainConfig, folder: Path, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from scalegrad.counts import counted
-from scalegrad.data import gpt2_tokenizer
+from scalegrad.data import Problems, gpt2_tokenizer
 from scalegrad.decoding import load, load_tokenizer
 from scalegrad.decoding.completion import weights_checksum
 from scalegrad.extras import need
@@ -21,7 +21,9 @@ from scalegrad.models.start import start_text
 from scalegrad.objectives import Objective
 from scalegrad.runs import Places, Run, check_writable_folder, flat_config, same_setting
 from scalegrad.runs.atomic import plain
-from scalegrad.tasks.open_ended.data import EMBEDDED, Examples, Fields, hold_out, read_examples
+from scalegrad.runs.progress import Progress
+from scalegrad.tasks.open_ended.data import EMBEDDED, Fields, read_examples
+from scalegrad.tasks.open_ended.examples import Examples, hold_out
 from scalegrad.training import Fitted, Settings, fit
 
 GPT2_BPE = "gpt2-bpe"  # the embedded tokenizer, for a model from scratch
@@ -98,23 +100,26 @@ def train(
     *,
     overwrite: bool = False,
     callbacks: Iterable[Any] = (),
-    progress: Callable[[str, int, int], None] | None = None,
+    problems: Problems | None = None,
+    progress: Progress | None = None,
     log: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Train as `config` says into the run's folder `out`; the same call again goes on, or loads what is finished.
 
-    `progress` is told what is prepared before the first step, `callbacks` of the steps. `log` gets a line each on the
-    data, the start symbol and the validation.
+    `problems` says what of records that cannot be read (`read_examples`). `progress` is told what is read and prepared
+    before the first step, `callbacks` (`training.training_progress`) of steps and validations. `log` gets a line each
+    on the data, the start symbol and the validation.
     """
-    told, log = progress or (lambda *_: None), log or (lambda _: None)
+    log = log or (lambda _: None)
+    prepared = progress or (lambda *_: None)
     check_writable_folder(out, "out", make=False)
     torch.manual_seed(config.settings.seed)  # of new weights; `fit` seeds what comes after
-    told("preparing · reading the text", 0, 2)
+    prepared("preparing · reading the text", 0, 2)
     tokenizer, shape = _tokenizer_and_shape(config)
-    training, validation = _data(config, tokenizer, log)
-    told("preparing · loading the model", 1, 2)
+    training, validation = _data(config, tokenizer, problems, progress, log)
+    prepared("preparing · loading the model", 1, 2)
     model = _model(config, shape)
-    told("preparing", 2, 2)
+    prepared("preparing", 2, 2)
     record = _record(config, model, training, validation)
     run = Run.create(out, record, overwrite=overwrite, places=PLACES, files=FILES)
     if config.lora is not None:
@@ -158,9 +163,16 @@ def _gpt2_tokenizer() -> Any:
     return hf.PreTrainedTokenizerFast(tokenizer_object=gpt2_tokenizer(), bos_token=end, eos_token=end, unk_token=end)
 
 
-def _data(config: TrainConfig, tokenizer: Any, log: Callable[[str], None]) -> tuple[Examples, Examples | None]:
+def _data(
+    config: TrainConfig,
+    tokenizer: Any,
+    problems: Problems | None,
+    progress: Progress | None,
+    log: Callable[[str], None],
+) -> tuple[Examples, Examples | None]:
     def read(sources: tuple[str, ...]) -> Examples:
-        return read_examples(sources, tokenizer, length=config.length, fields=config.fields, protocol=config.protocol)
+        how = {"length": config.length, "fields": config.fields, "protocol": config.protocol}
+        return read_examples(sources, tokenizer, **how, problems=problems, progress=progress)  # type: ignore[arg-type]
 
     examples = read(config.data)
     log(f"data: {examples.sentence()}")

@@ -16,10 +16,11 @@ from rich.console import Console
 
 from scalegrad.counts import counted
 from scalegrad.extras import need
-from scalegrad.runs.terminal import Device, Dtype, Told, bars, quiet_transformers, read_batch, status
+from scalegrad.runs.terminal import Device, Dtype, bars, quiet_transformers, read_batch, status
 
 if TYPE_CHECKING:
     from scalegrad.runs import Run
+    from scalegrad.runs.progress import Progress
     from scalegrad.tasks.summarization.recipes import Recipe
 
 app = typer.Typer(
@@ -76,7 +77,7 @@ NoMover = Annotated[bool, typer.Option("--no-mover", help="Leave MoverScore out.
 Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the page: table, and summaries side by side.")]
 Batch = Annotated[str, typer.Option(help="Articles at a time, or auto: what fits into memory.")]
 File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A .txt, .story, .jsonl or .csv file, or a folder of .story.")
+    str, typer.Argument(metavar="FILE", help=".txt, .story, .jsonl or .csv (also .gz, .xz), a folder, or - (JSONL).")
 ]
 Summarizer = Annotated[str, typer.Option("--model", "-m", help="A run's folder, a model's folder, or a hub name.")]
 Written = Annotated[str, typer.Option("--out", metavar="FILE", help="JSONL to write, or - for standard output.")]
@@ -126,6 +127,7 @@ def train(
             out,
             overwrite=overwrite,
             callbacks=lambda stage: [training_progress(told, stage)],
+            progress=told,
         )
     if as_json:
         print(json.dumps([{"run": str(one.run.path), **one.run.load("done")} for one in fitted]))
@@ -175,11 +177,11 @@ def evaluate(
     with _plain_warnings(), bars() as told:
         for run in runs:
             name = data or run.config["data"]["name"]
-            test = load_split(name, "test", limit)
+            test = load_split(name, "test", limit, progress=told)
             if corpus is not None:
                 check_sizes(corpus, {"test": len(test)})
             how = Evaluation.of(run.config["recipe"], **options)
-            validation = load_split(name, "validation", limit)
+            validation = load_split(name, "validation", limit, progress=told)
             found[str(run.path)] = evaluate_run(run, corpus or Path(name).name, validation, test, how, _of(run, told))
     names = {corpus or Path(data or run.config["data"]["name"]).name for run in runs}
     if as_json:
@@ -210,7 +212,7 @@ def summarize(
     dtype: Dtype = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Summarise every article of FILE, to a JSON line each; one that cannot be read gets a line that says why.
+    """Summarise every article of FILE, to a JSON line each.
 
     Example: scalegrad summarize summarize article.txt --model runs/tldr/sg=0.8
     """
@@ -219,54 +221,43 @@ def summarize(
         raise ValueError("--json reports on standard output, where the summaries go: give --out FILE")
     need("transformers", extra="summarize")
     quiet_transformers()
-    from scalegrad.data.pairs import read_records
+    from scalegrad.data.pairs import read_pairs
     from scalegrad.runs.atomic import line, write_lines
+    from scalegrad.runs.progress import bind
     from scalegrad.tasks.summarization.formats import format_for
     from scalegrad.tasks.summarization.models import load_summarizer
     from scalegrad.tasks.summarization.writing import summarize as write
 
-    records = list(read_records(file, summaries=False))
-    if not records:
-        raise ValueError(f"{file} is empty: expected at least one article")
+    pairs = read_pairs(file, summaries=False)
     with status(f"loading {model}"):
         network, tokenizer = load_summarizer(model, device, dtype)
     form = format_for(network, tokenizer, prompt=prompt or _prompt_of(model))
-    good = [(place, record.pair) for place, record in enumerate(records) if record.pair and not record.problem]
     with bars() as told:
         texts = write(
             network,
             form,
-            [pair for _, pair in good],
+            pairs,
             strategy,
             max_new_tokens=max_new_tokens,
             min_new_tokens=min_new_tokens,
             seed=seed,
             batch=size,
-            progress=lambda done, total: told("summarising", done, total),
+            progress=bind(told, "summarising"),
         )
-    summaries = dict(zip((place for place, _ in good), texts, strict=True))
-    lines = [
-        {"id": record.pair.id if record.pair else record.place, "summary": summaries.get(place, "")}
-        | ({"problem": f"{record.problem}: {record.detail}".removesuffix(": ")} if record.problem else {})
-        for place, record in enumerate(records)
-    ]
+    lines = [{"id": pair.id, "summary": text} for pair, text in zip(pairs, texts, strict=True)]
     if out == "-":
         sys.stdout.write("".join(line(entry) for entry in lines))
     else:
         write_lines(out, lines)
-    _tell(len(records), len(good), form.cuts.sentence({"articles": form.limits()["articles"]}), out, as_json)
+    _tell(len(pairs), form.cuts.sentence({"articles": form.limits()["articles"]}), out, as_json)
 
 
-def _tell(records: int, good: int, cut: str | None, out: str, as_json: bool) -> None:
-    left = records - good
+def _tell(summarised: int, cut: str | None, out: str, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"out": out, "articles": records, "summarised": good, "left_out": left, "cut": cut}))
+        print(json.dumps({"out": out, "summarised": summarised, "cut": cut}))
         return
-    told = [counted(good, "summary", "summaries") + ("" if out == "-" else f" in {out}")]
-    if left:
-        why = "its line says why" if left == 1 else "their lines say why"
-        told.append(f"{left:,} of {counted(records, 'article')} could not be read: {why}")
-    print("; ".join(told + ([cut] if cut else [])), file=sys.stderr)
+    sentences = [counted(summarised, "summary", "summaries") + ("" if out == "-" else f" in {out}")]
+    print("; ".join(sentences + ([cut] if cut else [])), file=sys.stderr)
 
 
 def _recipe(name: str | None, model: str, seed: int, steps: int | None) -> Recipe:
@@ -306,7 +297,7 @@ def _prompt_of(model: str) -> str | None:
     return Run.open(folder).config.get("prompt") if (folder / "done.json").is_file() else None
 
 
-def _of(run: Run, told: Told) -> Told:
+def _of(run: Run, told: Progress) -> Progress:
     return lambda what, done, total: told(f"{run.path.name}: {what}", done, total)
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from scalegrad.data.pairs import Pair
 from scalegrad.runs import Run, samples_name
+from scalegrad.runs.progress import Progress, bind
 from scalegrad.tasks.summarization.formats import Cuts, Format, format_for
 from scalegrad.tasks.summarization.models import load_summarizer
 from scalegrad.tasks.summarization.scoring import human, score
 from scalegrad.tasks.summarization.selection import CHECKPOINT_RULE, DECODING_RULE, choose_beta
 from scalegrad.tasks.summarization.writing import BEAM, BETAS, summarize
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -90,14 +89,14 @@ def evaluate(
     beam = replace(BEAM, size=how.beams)
     chosen: dict[str, Any] = {"beta": how.betas[0], "rule": "given"}
     if len(how.betas) > 1:
-        found = choose_beta(model, form, validation, how.betas, beam, _told(progress, "choosing β"), **writing)
+        found = choose_beta(model, form, validation, how.betas, beam, bind(progress, "choosing β"), **writing)
         scores = {str(beta): value for beta, value in found.scores.items()}
         chosen = {"beta": found.value, "rule": DECODING_RULE, "pairs": len(validation), "validation_scores": scores}
     strategies = {"beam": str(replace(beam, gnmt=chosen["beta"])), **{name: name for name in how.strategies}}
     texts, figures, seconds = {}, {}, {}
     for name, strategy in strategies.items():
         began = time.perf_counter()
-        texts[name] = summarize(model, form, test, strategy, progress=_told(progress, name), **writing)
+        texts[name] = summarize(model, form, test, strategy, progress=bind(progress, name), **writing)
         seconds[name] = round(time.perf_counter() - began, 2)
         figures[name] = score(texts[name], test, mover=how.mover, device=str(model.device))
     people = human(test)
@@ -140,7 +139,3 @@ def _notes(form: Format, test: Sequence[Pair], how: Evaluation) -> list[str]:
     cut = form.cuts.sentence({"articles": form.limits()["articles"]})
     mover = "MoverScore-1 is of all-MiniLM-L6-v2, not of the paper's BERT: it does not compare with the paper's."
     return ([f"{cut}."] if cut else []) + ([mover] if how.mover else [])
-
-
-def _told(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress(what, done, total)

@@ -16,10 +16,12 @@ from typing import Any
 import torch
 
 from scalegrad.data.pairs import Pair
+from scalegrad.data.problems import Problems
 from scalegrad.models import base
 from scalegrad.objectives import Objective
 from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Places, Run
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.summarization.batching import token_batches
 from scalegrad.tasks.summarization.corpora import DEFAULT, load_split
 from scalegrad.tasks.summarization.formats import BertSumFormat, Collate, Example, Format, format_for
@@ -50,10 +52,11 @@ class Task:
     prompt: str | None = None
     source_seen: bool = False
 
-    def pairs(self, split: str) -> list[Pair]:
+    def pairs(self, split: str, problems: Problems | None = None, progress: Progress | None = None) -> list[Pair]:
         """The pairs of `split` that this task uses."""
         quarter = None if self.limit is None else max(self.limit // 4, 1)
-        return load_split(self.data, split, self.limit if split == "train" else quarter)
+        most = self.limit if split == "train" else quarter
+        return load_split(self.data, split, most, problems=problems, progress=progress)
 
 
 def train(
@@ -63,15 +66,18 @@ def train(
     *,
     overwrite: bool = False,
     callbacks: Callable[[str], Sequence[Any]] = lambda stage: (),
+    problems: Problems | None = None,
+    progress: Progress | None = None,
 ) -> list[Fitted]:
     """Train `task` with each objective; killed at any moment, the same call goes on where it stopped.
 
-    `callbacks(stage)` gives the Trainer's callbacks of a stage, "selector" or an objective's name.
+    `callbacks(stage)` gives the Trainer's callbacks of a stage, "selector" or an objective's name. `problems` says what
+    of records that cannot be used (`data.read_pairs`); `progress` is told of reading, tokenising and validation.
     """
     chosen = [parse_objective(one) if isinstance(one, str) else one for one in objectives]
     if not chosen:
         raise ValueError("objectives must name at least one objective; there is none")
-    out, data = Path(out), _Data.of(task)
+    out, data = Path(out), _Data.of(task, problems, progress)
     bert, encoder = is_bert(task.model), task.model
     if bert and task.recipe.selector is not None:
         encoder = _select(task, data, out, overwrite, callbacks("selector"))
@@ -119,8 +125,8 @@ class _Data:
     about: dict[str, Any]
 
     @staticmethod
-    def of(task: Task) -> _Data:
-        training, validation = task.pairs("train"), task.pairs("validation")
+    def of(task: Task, problems: Problems | None = None, progress: Progress | None = None) -> _Data:
+        training, validation = (task.pairs(split, problems, progress) for split in ("train", "validation"))
         named = {"name": task.data, "train": _checksum(training), "validation": _checksum(validation)}
         about = {"task": "summarization", "model": task.model, "data": named, "recipe": task.recipe.record()}
         return _Data(training, validation, about)
