@@ -5,11 +5,14 @@ import io
 import json
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scalegrad.data import Problems, encode_corpus, gpt2_tokenizer, wikitext103
+from scalegrad.data.readers import read_records
+from scalegrad.tasks.open_ended import data
 from scalegrad.tasks.open_ended.data import Fields, read_examples
 from scalegrad.tasks.open_ended.examples import Examples, hold_out
 from tests.tasks.open_ended.conftest import start_tokenizer
@@ -44,8 +47,8 @@ def test_a_text_file_is_one_text_cut_every_n_tokens(tmp_path, tokenizer):
 
 
 def test_long_texts_are_encoded_in_pieces_without_loss(tmp_path, tokenizer, monkeypatch):
-    monkeypatch.setattr("scalegrad.tasks.open_ended.data._PIECE", 50)
-    monkeypatch.setattr("scalegrad.tasks.open_ended.data._BATCH", 3)
+    monkeypatch.setattr("scalegrad.tasks.open_ended.encoding._PIECE", 50)
+    monkeypatch.setattr("scalegrad.tasks.open_ended.encoding._BATCH", 3)
     text = "".join(f"Line {i} of a story that goes on and on.\n" for i in range(30))
     (tmp_path / "a.txt").write_text(text)
     found = read_examples([str(tmp_path / "a.txt")], tokenizer, length=10_000)
@@ -98,9 +101,39 @@ def test_bad_records_are_left_out_and_counted(tmp_path, tokenizer):
     assert problems.count == 3
 
 
+def test_the_same_text_is_read_and_encoded_once(tmp_path, tokenizer, monkeypatch):
+    """What the second run of a sweep asks for is there; another length, file or tokenizer is not."""
+    reads = []
+
+    def counting(file, **options):
+        reads.append(Path(file).name)
+        return read_records(file, **options)
+
+    monkeypatch.setattr("scalegrad.tasks.open_ended.data.read_records", counting)
+    path = tmp_path / "a.txt"
+    path.write_text("The horses are brown.\n" * 50)
+    (tmp_path / "b.jsonl").write_text('{"text": "Some words."}\nbroken\n')
+    first = read_examples([str(path)], tokenizer, length=16)
+    assert read_examples([str(path)], tokenizer, length=16) is first
+    assert reads == ["a.txt"]
+    assert read_examples([str(path)], tokenizer, length=17).about() != first.about()
+    assert len(reads) == 2
+    read_examples([str(path)], start_tokenizer(), length=16)
+    assert len(reads) == 3
+    path.write_text("The horses are white.\n" * 51)
+    assert read_examples([str(path)], tokenizer, length=16).about() != first.about()
+    assert len(reads) == 4
+    for _ in range(2):  # what was left out is counted again, not read again
+        problems = Problems(skip=True)
+        read_examples([str(tmp_path / "b.jsonl")], tokenizer, problems=problems)
+        assert problems.count == 1
+        assert reads[4:] == ["b.jsonl"] * 2  # once for its first record, and whole
+    assert len(data._EXAMPLES) == 2
+
+
 def test_reading_and_tokenising_are_reported(tmp_path, tokenizer, monkeypatch):
-    monkeypatch.setattr("scalegrad.tasks.open_ended.data._PIECE", 2_000)
-    monkeypatch.setattr("scalegrad.tasks.open_ended.data._BATCH_CHARACTERS", 5_000)
+    monkeypatch.setattr("scalegrad.tasks.open_ended.encoding._PIECE", 2_000)
+    monkeypatch.setattr("scalegrad.tasks.open_ended.encoding._BATCH_CHARACTERS", 5_000)
     text = "The horses are brown.\n" * 1_000
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(text)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any
 
 import numpy as np
 
 from scalegrad.data import encode_corpus, wikitext2, wikitext103
+from scalegrad.data.blocks import tokenizer_checksum
+from scalegrad.data.latest import Latest, file_identity
 from scalegrad.data.problems import Problems
 from scalegrad.data.readers import STANDARD_INPUT, SUFFIXES, files_of, kind_of, nothing_in, read_records, text_of
 from scalegrad.data.records import Record
 from scalegrad.decoding import start_ids
 from scalegrad.extras import need
 from scalegrad.runs.progress import Progress
+from scalegrad.tasks.open_ended.encoding import Pair, encode_pairs, encode_texts
 from scalegrad.tasks.open_ended.examples import Examples, Ids, room_in
-
-Item = TypeVar("Item")
-Pair: TypeAlias = tuple[str, str]  # a prompt and its completion
 
 EMBEDDED: dict[str, Callable[[], str]] = {
     "wikitext-2": wikitext2,
@@ -30,9 +31,8 @@ EMBEDDED: dict[str, Callable[[], str]] = {
 }
 SOURCES = f"{', '.join(EMBEDDED)}, a file, a folder, -, or a hub data set: NAME, NAME:SPLIT, NAME:CONFIG:SPLIT"
 PROTOCOLS = ("plain", "paper")
-_PIECE = 100_000  # characters of a long text given to the tokenizer at a time
-_BATCH = 256  # texts given to it at a time …
-_BATCH_CHARACTERS = 4_000_000  # … unless they are long: a report of progress comes after each batch
+# What the runs of a sweep in one process train and validate on is read and encoded once.
+_EXAMPLES: Latest[tuple[Examples, Problems]] = Latest(2)
 
 
 @dataclass(frozen=True)
@@ -80,20 +80,46 @@ def read_examples(
         raise ValueError(f"protocol must be {' or '.join(PROTOCOLS)}, not {protocol!r}")
     if not sources:
         raise ValueError(f"data: none was named; it may be {SOURCES}")
-    reading = _Reading(fields or Fields(), Problems() if problems is None else problems, progress)
+    problems = Problems() if problems is None else problems
+    reading = _Reading(fields or Fields(), Problems(problems.skip), progress)
+    key = _key(sources, tokenizer, (start, length, reading.fields, protocol, problems.skip))
+    examples, bad = _EXAMPLES.get(
+        key, lambda: (_encode(sources, reading, tokenizer, length, protocol), reading.problems)
+    )
+    problems.include(bad)
+    return examples
+
+
+def _encode(sources: Sequence[str], reading: _Reading, tokenizer: Any, length: int, protocol: str) -> Examples:
     parts = [part for source in sources for part in reading.parts(source)]
     pairs = [part for part in parts if isinstance(part, _Pairs)]
     if pairs and len(pairs) < len(parts):
         raise ValueError("data: some of it has prompts and completions and some has not; train on one kind")
+    start = start_ids(tokenizer)
     if pairs:
-        rows = (row for part in pairs for row in _encoded_pairs(part.rows, tokenizer))
+        rows = (row for part in pairs for row in encode_pairs(part.rows, tokenizer))
         examples = Examples.of_pairs(rows, length, start)
     else:
-        ids = [part.encoded(tokenizer, protocol, progress) for part in parts if isinstance(part, _Texts)]
+        ids = [part.encoded(tokenizer, protocol, reading.progress) for part in parts if isinstance(part, _Texts)]
         examples = Examples.cut(np.concatenate(ids), length, start)
     if not len(examples):
         raise ValueError(f"data: {nothing_in(', '.join(sources), reading.problems, 'text to learn from')}")
     return examples
+
+
+def _key(sources: Sequence[str], tokenizer: Any, options: tuple[Hashable, ...]) -> Hashable:
+    """What the sequences depend on, files by their size and date; None where a tokenizer cannot be compared."""
+    identity = tokenizer_checksum(tokenizer)
+    return identity and (tuple(map(_identity, sources)), identity, tokenizer.eos_token_id, options)
+
+
+def _identity(source: str) -> Hashable:
+    if source == STANDARD_INPUT:
+        return source, id(sys.stdin)  # it can be read once
+    if source in EMBEDDED or not _is_place(source):
+        return source
+    path = Path(source).expanduser()
+    return tuple(file_identity(file) for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
 
 
 @dataclass(frozen=True)
@@ -109,7 +135,7 @@ class _Texts:
             # Data sets keep a blank line, " \n" in the corpus, as an empty record.
             lines = (text if text.endswith("\n") else f"{text or ' '}\n" for text in self.texts)
             return encode_corpus("".join(lines), tokenizer, progress)
-        return _encoded(self.texts, tokenizer, f"tokenising {self.name} (characters)", progress)
+        return encode_texts(self.texts, tokenizer, f"tokenising {self.name} (characters)", progress)
 
 
 @dataclass(frozen=True)
@@ -186,7 +212,7 @@ class _Reading:
 
         def records() -> Iterator[Record]:
             for number, row in enumerate(table, start=1):
-                if self.progress and (number % _BATCH == 0 or number == len(table)):
+                if self.progress and (number % 256 == 0 or number == len(table)):
                     self.progress(f"reading {source} (records)", number, len(table))
                 yield Record(dict(row), f"data: {source}", number, "record")
 
@@ -239,59 +265,3 @@ def _hub(name: str, rest: list[str]) -> Any:
         raise ValueError(
             f"data: {name} cannot be loaded as a data set ({type(error).__name__}: {reason}); it may be {SOURCES}"
         ) from None
-
-
-class _Piece(NamedTuple):
-    """A part of a text: whether the text ends with it, and where in the text it ends."""
-
-    text: str
-    last: bool
-    stop: int
-    whole: int  # characters of the text
-
-
-def _encoded(texts: Iterable[str], tokenizer: Any, what: str, progress: Progress | None) -> Ids:
-    """The ids of texts, one after another, each with the end symbol after it."""
-    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
-    parts = [np.empty(0, np.int32)]
-    for few in _batches(_pieces(texts), lambda piece: len(piece.text)):
-        rows = tokenizer([piece.text for piece in few], add_special_tokens=False)["input_ids"]
-        for piece, ids in zip(few, rows, strict=True):
-            parts.append(np.asarray([*ids, *end] if piece.last else ids, np.int32))
-        if progress and few[-1].whole > _BATCH_CHARACTERS:  # of shorter texts the reading tells enough
-            progress(what, few[-1].stop, few[-1].whole)
-    return np.concatenate(parts)
-
-
-def _pieces(texts: Iterable[str]) -> Iterator[_Piece]:
-    """Texts, long ones cut at ends of lines."""
-    for text in texts:
-        start = 0
-        while start < len(text):
-            stop = text.find("\n", start + _PIECE) + 1 or len(text)
-            yield _Piece(text[start:stop], stop == len(text), stop, len(text))
-            start = stop
-
-
-def _encoded_pairs(rows: Iterable[Pair], tokenizer: Any) -> Iterator[tuple[list[int], list[int]]]:
-    """Ids of prompt and completion, the completion with the end symbol."""
-    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
-    for few in _batches(rows, lambda row: len(row[0]) + len(row[1])):
-        prompts = tokenizer([prompt for prompt, _ in few], add_special_tokens=False)["input_ids"]
-        completions = tokenizer([completion for _, completion in few], add_special_tokens=False)["input_ids"]
-        for prompt, completion in zip(prompts, completions, strict=True):
-            yield list(prompt), [*completion, *end]
-
-
-def _batches(items: Iterable[Item], characters: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """A few items at a time: `_BATCH` of them, or fewer that are long."""
-    few: list[Item] = []
-    size = 0
-    for item in items:
-        few.append(item)
-        size += characters(item)
-        if len(few) >= _BATCH or size >= _BATCH_CHARACTERS:
-            yield few
-            few, size = [], 0
-    if few:
-        yield few

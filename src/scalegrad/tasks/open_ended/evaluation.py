@@ -132,13 +132,11 @@ def saved_gamma(config: Any) -> float | None:
     >>> saved_gamma(SimpleNamespace(scalegrad={"objective": "sg", "gamma": "linear:1.0:0.3:100"}))  # where it ended
     0.3
     """
-    gamma: Any = (getattr(config, "scalegrad", None) or {}).get("gamma")
-    if isinstance(gamma, str):
-        try:
-            gamma = objectives.parse(f"sg={gamma}").strength
-        except ValueError:
-            return None  # a function of position or entropy: no one number
-    return None if gamma is None else float(getattr(gamma, "stop", gamma))
+    objective = objectives.of_record(getattr(config, "scalegrad", None) or {})
+    if objective is None or objective.name == "ul":
+        return None  # none there, a function of position or entropy, or another objective's strength
+    gamma: Any = objective.strength
+    return 1.0 if gamma is None else float(getattr(gamma, "stop", gamma))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import torch
 
 from scalegrad.counts import counted
 from scalegrad.data import Problems, gpt2_tokenizer
+from scalegrad.data.latest import Latest, file_identity
 from scalegrad.decoding import load, load_tokenizer
 from scalegrad.decoding.completion import weights_checksum
 from scalegrad.extras import need
@@ -38,6 +39,7 @@ PLACES: Places = {
     "data.validation.source": (*EMBEDDED, "held out"),
 }
 
+_TOKENIZERS: Latest[Any] = Latest(2)  # of the runs of a sweep in one process
 FILES = ("evaluation.json", "lengths.json")  # what this task saves in a run's folder, beside what every run has
 
 
@@ -146,15 +148,24 @@ def _tokenizer_and_shape(config: TrainConfig) -> tuple[Any, Any]:
         shape = load_config(config.model, config.trust_remote_code)
         if shape.is_encoder_decoder:
             raise ValueError(f"model: {config.model} is an encoder-decoder; expected a causal language model")
-        tokenizer = load_tokenizer(config.model, config.trust_remote_code, shape)
+        tokenizer = _tokenizer(config, shape)
     else:
-        gpt2 = config.model == GPT2_BPE
-        tokenizer = _gpt2_tokenizer() if gpt2 else load_tokenizer(config.model, config.trust_remote_code)
+        tokenizer = _tokenizer(config, None)
         shape = _new_config(config.init, tokenizer, config.trust_remote_code)
     limit = getattr(shape, "max_position_embeddings", None)
     if limit is not None and config.length > limit:
         raise ValueError(f"length is {config.length}, more than the model's {counted(limit, 'position')}")
     return tokenizer, shape
+
+
+def _tokenizer(config: TrainConfig, shape: Any) -> Any:
+    """The tokenizer of a model, loaded once for the runs of a sweep; nobody may change it."""
+    if config.model == GPT2_BPE:
+        return _TOKENIZERS.get(GPT2_BPE, _gpt2_tokenizer)
+    path = Path(config.model).expanduser()
+    files = tuple(map(file_identity, sorted(path.iterdir()) if path.is_dir() else [path]))
+    key = (config.model, files, config.trust_remote_code, shape is None)
+    return _TOKENIZERS.get(key, lambda: load_tokenizer(config.model, config.trust_remote_code, shape))
 
 
 def _gpt2_tokenizer() -> Any:

@@ -24,7 +24,7 @@ from scalegrad.runs import Places, Run
 from scalegrad.runs.progress import Progress
 from scalegrad.tasks.summarization.batching import token_batches
 from scalegrad.tasks.summarization.corpora import DEFAULT, load_split
-from scalegrad.tasks.summarization.formats import BertSumFormat, Collate, Example, Format, format_for
+from scalegrad.tasks.summarization.formats import BertSumFormat, Example, Format, format_for, padding
 from scalegrad.tasks.summarization.models import is_bert, load_summarizer
 from scalegrad.tasks.summarization.noam import two_adams
 from scalegrad.tasks.summarization.oracle import oracle
@@ -160,7 +160,7 @@ def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequ
             _compact(selector_examples(data.validation, form)),
             run,
             settings,
-            collate=Collate(tokenizer.pad_token_id),
+            collate=padding(tokenizer),
             tokenizer=tokenizer,
             optimizers=two_adams(task.recipe.selector_rate, task.recipe.selector_rate),
             callbacks=callbacks,
@@ -189,14 +189,13 @@ class _Writer:
             self.examples = (_encoded(form, self.data.training), _encoded(form, self.data.validation))
             if told := form.cuts.sentence(form.limits()):
                 warnings.warn(told, stacklevel=3)
-        pad = tokenizer.pad_token_id
         return fit(
             model,
             objective,
             *self.examples,
             run,
             recipe.writer,
-            collate=Collate(0 if pad is None else pad),
+            collate=padding(tokenizer),
             tokenizer=tokenizer,
             prompt=self.task.source_seen,
             loss_options={"label_smoothing": recipe.label_smoothing},

@@ -10,7 +10,7 @@ from scalegrad.data.pairs import Pair
 from scalegrad.decoding.generation import generate
 from scalegrad.decoding.strategies import Beam, Strategy, parse
 from scalegrad.models.memory import batch_estimate, in_batches
-from scalegrad.tasks.summarization.formats import Collate, Example, Format
+from scalegrad.tasks.summarization.formats import Example, Format, padding
 
 BEAM = Beam(5, gnmt=1.0, block_words=3)  # the paper's search; its β is chosen on the validation set
 BETAS = (0.0, 0.5, 1.0, 1.5, 2.0)
@@ -79,8 +79,7 @@ def _source(form: Format, pair: Pair) -> Example:
 
 
 def _inputs(model: Any, form: Format, sources: Sequence[Example]) -> dict[str, Any]:
-    pad = form.tokenizer.pad_token_id
-    batch = Collate(0 if pad is None else pad, left=not model.config.is_encoder_decoder)(sources)
+    batch = padding(form.tokenizer, left=not model.config.is_encoder_decoder)(sources)
     return {name: value.to(model.device) for name, value in batch.items()}
 
 
