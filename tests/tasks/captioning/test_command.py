@@ -114,8 +114,8 @@ def test_a_trained_captioner_describes_images_and_is_scored(trained, tmp_path, c
         main(["caption", "caption", *images, "--model", run, "--skip-bad", "--json", "--strategy", "greedy"])
     shown = capsys.readouterr()
     assert list(json.loads(shown.out)) == [images[0]]
-    assert "left out: 1 with an image that cannot be read" in shown.err
-    assert "1 with no image file" in shown.err
+    assert "left out: 1 × an image that cannot be read" in shown.err
+    assert "1 × no image file" in shown.err
     assert "b.png cannot be read as an image" in failed(capsys, "caption", *images, "--model", run)
     with pytest.raises(SystemExit):
         main(["caption", "evaluate", run, "--limit", "2", "--strategy", "greedy,block=1", "--json"])
@@ -177,7 +177,7 @@ def test_own_paragraphs_and_features(tmp_path, capsys):
     }
     asked = ["train", "--out", str(tmp_path / "out"), "--features", str(tmp_path / "regions.npz"), "--objective", "mle"]
     asked += [word for name, path in files.items() for word in (f"--{name}", path)]
-    assert "image 3: no features (--skip-bad leaves such items out)" in failed(capsys, *asked)
+    assert "image 3: no features; --skip-bad" in failed(capsys, *asked)
     assert "the train split has 8 images" in failed(capsys, *asked, "--visual-genome")
     with pytest.MonkeyPatch.context() as patched:
         small = {"hidden_size": 8, "attention_size": 4, "epochs": 1, "more_than": 0, "evaluations": 1}
@@ -189,7 +189,7 @@ def test_own_paragraphs_and_features(tmp_path, capsys):
         with pytest.raises(SystemExit) as stopped:
             main(["caption", *asked, "--skip-bad"])
     assert not stopped.value.code
-    assert "left out: 1 with no features (image 3)" in capsys.readouterr().err
+    assert "left out: 1 × no features (image 3)" in capsys.readouterr().err
     found = json.loads((tmp_path / "out" / "captions.json").read_text())
     assert found["left_out"] == {"no features": ["image 3"]}
     model = str(tmp_path / "out" / "mle-seed0")
