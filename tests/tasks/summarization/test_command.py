@@ -38,7 +38,8 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
         (name, done, 2) for name in ("mle", "sg=0.8") for done in (1, 2)
     ]
     assert ("mle: validating (batches)", 1, 1) in steps
-    assert steps[0][:2] == ("selector", 1)
+    assert steps[0] == ("tokenising (pairs)", 8, 8)
+    assert ("selector", 1) in [step[:2] for step in steps]
 
     code, told, err = run(
         capsys, "evaluate", out, "--limit", "3", "--beta", "0", "--beta", "1", "--strategy", "top_k=40", "--json",

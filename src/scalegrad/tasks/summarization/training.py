@@ -24,7 +24,7 @@ from scalegrad.runs import Places, Run
 from scalegrad.runs.progress import Progress
 from scalegrad.tasks.summarization.batching import token_batches
 from scalegrad.tasks.summarization.corpora import DEFAULT, load_split
-from scalegrad.tasks.summarization.formats import BertSumFormat, Example, Format, format_for, padding
+from scalegrad.tasks.summarization.formats import BertSumFormat, Example, format_for, padding
 from scalegrad.tasks.summarization.models import is_bert, load_summarizer
 from scalegrad.tasks.summarization.noam import two_adams
 from scalegrad.tasks.summarization.oracle import oracle
@@ -80,8 +80,8 @@ def train(
     out, data = Path(out), _Data.of(task, problems, progress)
     bert, encoder = is_bert(task.model), task.model
     if bert and task.recipe.selector is not None:
-        encoder = _select(task, data, out, overwrite, callbacks("selector"))
-    writer = _Writer(task, encoder, bert, data)
+        encoder = _select(task, data, out, overwrite, callbacks("selector"), progress)
+    writer = _Writer(task, encoder, bert, data, progress)
     fitted = []
     for objective in chosen:
         about = {**data.about, "objective": str(objective), "prompt": task.prompt, "source_seen": task.source_seen}
@@ -105,15 +105,11 @@ def folder_name(objective: Objective) -> str:
     return str(objective).replace(":", "-")
 
 
-def selector_examples(pairs: Sequence[Pair], form: BertSumFormat) -> list[Example]:
+def selector_example(pair: Pair, form: BertSumFormat) -> Example:
     """Stage 1: the source, and for each of its sentences that the encoder reaches whether the oracle takes it."""
-    examples = []
-    for pair in pairs:
-        read = form.source(pair)
-        chosen = set(oracle(pair.source, pair.references[0]))
-        labels = [int(place in chosen) for place in range(len(read["sentence_positions"]))]
-        examples.append({**read, "labels": labels})
-    return examples
+    read = form.source(pair)
+    chosen = set(oracle(pair.source, pair.references[0]))
+    return {**read, "labels": [int(place in chosen) for place in range(len(read["sentence_positions"]))]}
 
 
 @dataclass(frozen=True)
@@ -123,6 +119,10 @@ class _Data:
     training: list[Pair]
     validation: list[Pair]
     about: dict[str, Any]
+
+    @property
+    def both(self) -> tuple[list[Pair], list[Pair]]:
+        return self.training, self.validation
 
     @staticmethod
     def of(task: Task, problems: Problems | None = None, progress: Progress | None = None) -> _Data:
@@ -139,7 +139,9 @@ def _places() -> Places:
     return {"model": (DEFAULT_ENCODER, base.NAME), "data.name": (DEFAULT,)}
 
 
-def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequence[Any]) -> str:
+def _select(
+    task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequence[Any], progress: Progress | None = None
+) -> str:
     """Stage 1; the folder of its model."""
     from scalegrad.tasks.summarization.bertsum import SentenceSelector, load_bert, load_bert_tokenizer
 
@@ -153,11 +155,14 @@ def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequ
         tokenizer, bert = load_bert_tokenizer(task.model), load_bert(task.model)
         room = min(task.recipe.source_tokens or 1024, bert.config.max_position_embeddings)
         form = BertSumFormat(tokenizer, room)  # what it cuts, stage 2 cuts too, and tells
+        training, validation = (
+            _encoded(pairs, lambda pair: selector_example(pair, form), progress) for pairs in data.both
+        )
         fit(
             SentenceSelector.from_bert(bert),
             None,
-            _compact(selector_examples(data.training, form)),
-            _compact(selector_examples(data.validation, form)),
+            training,
+            validation,
             run,
             settings,
             collate=padding(tokenizer),
@@ -176,6 +181,7 @@ class _Writer:
     encoder: str
     bert: bool
     data: _Data
+    progress: Progress | None = None
     examples: tuple[Encoded, Encoded] | None = None  # the same for every objective: made, and their cuts told, once
 
     def fit(self, objective: Objective, run: Run, callbacks: Sequence[Any]) -> Fitted:
@@ -186,9 +192,10 @@ class _Writer:
         model, tokenizer = self._fresh()
         if self.examples is None:
             form = format_for(model, tokenizer, recipe.source_tokens, recipe.target_tokens, self.task.prompt)
-            self.examples = (_encoded(form, self.data.training), _encoded(form, self.data.validation))
-            if told := form.cuts.sentence(form.limits()):
-                warnings.warn(told, stacklevel=3)
+            training, validation = (_encoded(pairs, form.example, self.progress) for pairs in self.data.both)
+            self.examples = (training, validation)
+            if cut := form.cuts.sentence(form.limits()):
+                warnings.warn(cut, stacklevel=3)
         return fit(
             model,
             objective,
@@ -213,13 +220,15 @@ class _Writer:
         return BertSum.from_bert(load_bert(self.encoder), tokenizer, **self.task.recipe.decoder_shape), tokenizer
 
 
-def _encoded(form: Format, pairs: Sequence[Pair]) -> Encoded:
-    return _compact([form.example(pair) for pair in pairs])
-
-
-def _compact(examples: Sequence[Example]) -> Encoded:
-    """The same as small tensors: lists of Python numbers take ten times the memory."""
-    return [{name: torch.tensor(ids, dtype=torch.int32) for name, ids in example.items()} for example in examples]
+def _encoded(pairs: Sequence[Pair], example: Callable[[Pair], Example], progress: Progress | None) -> Encoded:
+    """The example of each pair as small tensors: lists of Python numbers take ten times the memory."""
+    encoded = []
+    for number, pair in enumerate(pairs, start=1):
+        ids = example(pair)
+        encoded.append({name: torch.tensor(values, dtype=torch.int32) for name, values in ids.items()})
+        if progress and (number % 100 == 0 or number == len(pairs)):
+            progress("tokenising (pairs)", number, len(pairs))
+    return encoded
 
 
 def _checksum(pairs: Sequence[Pair]) -> dict[str, Any]:
