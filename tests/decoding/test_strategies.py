@@ -118,7 +118,7 @@ def test_texts_people_write() -> None:
     assert parse(" top_p = 0.9 , temperature = 0.7 ") == TopP(0.9, temperature=0.7)
     assert parse("beam") == Beam(6)
     assert parse("greedy,soft_block=3") == Greedy(soft_block=3)
-    assert str(Beam(5, gnmt=1.5, gamma=0.5)) == "beam=5,gamma=0.5,gnmt=1.5"
+    assert str(Beam(5, gnmt=1.5, gamma=0.5)) == "beam=5,gnmt=1.5,gamma=0.5"
 
 
 @pytest.mark.parametrize(

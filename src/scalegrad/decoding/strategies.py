@@ -69,13 +69,35 @@ class Strategy:
 
     def __str__(self) -> str:
         """The text form: `parse(str(strategy)) == strategy`, with fields at their default left out."""
+        return ",".join([self._choice(), *self._words(penalties=False), *self._words(penalties=True)])
+
+    @property
+    def decoding(self) -> str:
+        """The text form without penalties.
+
+        >>> parse("beam=3,gamma=0.2,gnmt=1.0").decoding, parse("beam=3,gamma=0.2,gnmt=1.0").penalty
+        ('beam=3,gnmt=1.0', 'gamma=0.2')
+        """
+        return ",".join([self._choice(), *self._words(penalties=False)])
+
+    @property
+    def penalty(self) -> str | None:
+        """The penalties of the text form; None where there are none."""
+        return ",".join(self._words(penalties=True)) or None
+
+    def _choice(self) -> str:
         own = _own_field(type(self))
-        words = [self.name if own is None else f"{self.name}={getattr(self, own)}"]
+        return self.name if own is None else f"{self.name}={getattr(self, own)}"
+
+    def _words(self, *, penalties: bool) -> list[str]:
+        """The fields that are not at their default, as key=value: those of every strategy, or its own."""
+        shared = {field.name for field in fields(Strategy)}
+        words = []
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name != own and value != field.default:
+            if field.kw_only and (field.name in shared) == penalties and value != field.default:
                 words.append(f"{field.name}={'+'.join(map(str, value)) if isinstance(value, tuple) else value}")
-        return ",".join(words)
+        return words
 
 
 @dataclass(frozen=True)

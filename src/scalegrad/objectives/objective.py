@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Unpack
+from typing import Any
 
 from torch import Tensor
 
 from scalegrad._version import __version__
-from scalegrad.functional import OptionArguments, Options
+from scalegrad.functional.inputs import Options
 from scalegrad.functional.losses import check_alpha
 from scalegrad.gamma import Constant, Cosine, Linear, RewardRepetition, Schedule, check_gamma
 from scalegrad.nn import ScaleGradLoss, UnlikelihoodLoss
-from scalegrad.sets import Seen
 
 TokenLoss = ScaleGradLoss | UnlikelihoodLoss
 
@@ -61,8 +60,10 @@ class Objective:
         """The strength as one number: None for MLE and for a schedule."""
         return None if self.strength is None or isinstance(self.strength, Schedule) else float(self.strength)
 
-    def loss(self, **options: Unpack[OptionArguments]) -> TokenLoss:
-        """The loss module. MLE is ScaleGrad with γ = 1, so that all three count and divide alike.
+    def loss(self, **options: Any) -> TokenLoss:
+        """The loss module, with options such as `label_smoothing` or `discourage`.
+
+        MLE is ScaleGrad with γ = 1, so that all three count and divide alike.
 
         >>> Objective("mle").loss()
         ScaleGradLoss(gamma=1.0)
@@ -117,10 +118,12 @@ def record(loss: TokenLoss) -> dict[str, Any]:
     else:
         gamma = _describe_gamma(loss.gamma)
         about = {"objective": "mle" if gamma == 1.0 else "sg", "gamma": gamma}
-    default = Options(discourage=Seen())
-    names = [field.name for field in fields(Options) if field.name != "discourage"]
-    options = {name: getattr(loss.options, name) for name in names}
-    changed = {name: value for name, value in options.items() if value != getattr(default, name)}
+    values = {
+        field.name: (getattr(loss.options, field.name), field.default)
+        for field in fields(Options)
+        if field.name != "discourage"
+    }
+    changed = {name: value for name, (value, default) in values.items() if value != default}
     return {**about, "discourage": repr(loss.options.discourage), "options": changed, "scalegrad_version": __version__}
 
 

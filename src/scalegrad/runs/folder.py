@@ -2,7 +2,9 @@
 
 config.json        what was asked: task, model, objective, data with its hash, settings, seed
 environment.json   for every start (a resumed run has several): versions, hardware, git state, command, date
-metrics.jsonl      a line each time training logs or evaluates
+metrics.jsonl      the training log: a line each time training logs or validates
+results.jsonl      every figure of the run, a row each (`runs.rows`)
+evaluations.jsonl  a line for each part that was measured: settings, notes, seconds
 samples/           texts
 checkpoints/       what a resumed run goes on from
 model/             the selected model and its tokenizer (adapter/: what LoRA added to it)
@@ -20,12 +22,14 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from scalegrad._places import same_place
 from scalegrad.runs.atomic import check_writable_folder, line, plain, write_json, write_lines
 from scalegrad.runs.environment import environment
+from scalegrad.runs.rows import FILE, Row, read_rows, write_rows
 
 # Keys of a flat config under which a file or folder is named, and the names that stand there for something else.
 Places: TypeAlias = Mapping[str, Collection[str]]
@@ -33,7 +37,17 @@ Places: TypeAlias = Mapping[str, Collection[str]]
 EVALUATION = ("evaluation.json",)  # what `scalegrad evaluate` writes into any run
 # What every run writes. done.json is removed first and environment.json, the mark of a run, last, so that a kill in
 # between leaves a folder that is still a run.
-_FIRST = ("done.json", "metrics.jsonl", "checkpoints", "model", "adapter", "samples", "tensorboard")
+_FIRST = (
+    "done.json",
+    "metrics.jsonl",
+    "evaluations.jsonl",
+    "results.jsonl",
+    "checkpoints",
+    "model",
+    "adapter",
+    "samples",
+    "tensorboard",
+)
 _LAST = ("config.json", "environment.json")
 
 
@@ -129,6 +143,28 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl; one that a kill tore is left out."""
         return _whole_lines(self.path / "metrics.jsonl")
+
+    def add(self, rows: Iterable[Row], settings: Mapping[str, Any] | None = None, **about: Any) -> None:
+        """Append rows to results.jsonl. `settings`: what was measured how, for `evaluation`; `about`: notes on it."""
+        if not self.writes:
+            return
+        write_rows(self.path / FILE, [replace(row, run=row.run or self.path.name) for row in rows])
+        if settings is not None:  # last: once it is there, the rows are
+            with (self.path / "evaluations.jsonl").open("a", encoding="utf-8") as file:
+                file.write(line({"settings": settings, **about}))
+
+    def rows(self) -> list[Row]:
+        """The rows of results.jsonl; of equal ones the last."""
+        return read_rows(self.path / FILE)
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """What was measured, in order: its settings and notes."""
+        return _whole_lines(self.path / "evaluations.jsonl")
+
+    def evaluation(self, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The last measurement under exactly these settings; None where there is none."""
+        wanted = plain(settings)
+        return next((entry for entry in reversed(self.evaluations()) if entry["settings"] == wanted), None)
 
     def rewind(self, step: int) -> None:
         """Forget what was logged after `step`: the run goes on from there."""
