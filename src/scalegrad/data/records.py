@@ -9,8 +9,7 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from scalegrad.counts import counted
 from scalegrad.data.problems import Problems
@@ -22,8 +21,7 @@ _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # JSON can spell half a surr
 Lines = Iterable[tuple[int, str]]
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """What stands at one place: a text (a line, a JSON string), or fields (a JSON object, a row of a CSV)."""
 
     content: str | dict[str, Any]
@@ -58,7 +56,7 @@ def records_in(
         record = Record(text, name, number)
         if kind == "jsonl" and not text.strip():
             continue
-        if _is_utf8(text, record.place, problems):
+        if _is_utf8(text, record, problems):
             parsed = record if kind == "txt" else _from_json(record, problems)
             if parsed is not None:
                 yield parsed
@@ -92,12 +90,14 @@ def _decoded(line: bytes, name: str, number: int) -> str:
     return line.decode(errors="surrogateescape")
 
 
-def _is_utf8(text: str, place: str, problems: Problems) -> bool:
+def _is_utf8(text: str, record: Record, problems: Problems) -> bool:
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError as error:
         at = len(text[: error.start].encode()) + 1
-        problems.add("not UTF-8", place, f"byte 0x{ord(text[error.start]) - 0xDC00:02x} at position {at}")
+        problems.add("not UTF-8", record.place, f"byte 0x{ord(text[error.start]) - 0xDC00:02x} at position {at}")
         return False
     return True
 
@@ -138,7 +138,7 @@ def _from_json(record: Record, problems: Problems) -> Record | None:
     if not isinstance(content, str | dict):
         problems.add(f"the line is {type_name(content)}, not an object or a text", record.place)
         return None
-    return Record(_whole(content) if _HALF_CHARACTER.search(line) else content, record.file, record.line)
+    return record._replace(content=_whole(content) if _HALF_CHARACTER.search(line) else content)
 
 
 def _from_csv(lines: Lines, name: str, problems: Problems) -> Iterator[Record]:
@@ -153,16 +153,16 @@ def _from_csv(lines: Lines, name: str, problems: Problems) -> Iterator[Record]:
         except csv.Error as error:
             problems.add("broken CSV", f"{name}, line {rows.line_num}", str(error))
             continue
-        place = f"{name}, line {rows.line_num}"
-        if not row or not _is_utf8("\n".join(row), place, problems):
+        record = Record("", name, rows.line_num)
+        if not row or not _is_utf8("\n".join(row), record, problems):
             continue
         if header is None:
             header = row
         elif len(row) != len(header):
             expected = f"the header has {len(header)}"
-            problems.add("another number of columns", place, f"{counted(len(row), 'column')}, {expected}")
+            problems.add("another number of columns", record.place, f"{counted(len(row), 'column')}, {expected}")
         else:
-            yield Record(dict(zip(header, row, strict=True)), name, rows.line_num)
+            yield record._replace(content=dict(zip(header, row, strict=True)))
 
 
 def _whole(value: Any) -> Any:
