@@ -52,4 +52,4 @@ def find_corpus(
         raise FileNotFoundError(f"corpus: there is no {name!r}; it may be {KNOWN}")
     kind = None if path.is_dir() or kind_of(name) else "txt"
     texts = read_texts(name, format=kind, problems=problems, progress=progress)
-    return Corpus(name_of(path.name), "".join(f"{text}\n" for text in texts))
+    return Corpus(name_of(path.name or path.resolve().name), "".join(f"{text}\n" for text in texts))
