@@ -18,7 +18,7 @@ from paper.pages import Part, as_dict, print_part, write_page, write_part
 from scalegrad.extras import MissingExtra
 from scalegrad.runs import Job, JobsFailed, check_writable_folder, environment, run_jobs
 from scalegrad.runs.atomic import plain
-from scalegrad.runs.jobs import Progress
+from scalegrad.runs.progress import Progress
 from scalegrad.runs.terminal import bars
 
 ALL = "all"

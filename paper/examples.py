@@ -15,7 +15,7 @@ from scalegrad.lab.jobs import Job as Training
 from scalegrad.results.comparison import Comparison, Sample, System
 from scalegrad.results.comparison.compare import place
 from scalegrad.runs import Row, Run, samples_name
-from scalegrad.runs.jobs import Progress
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.open_ended.corpora import find_corpus, text_figures
 
 SAMPLES = f"samples/{samples_name('printed', None, 'greedy')}"

@@ -10,7 +10,7 @@ from scalegrad.data import completion_blocks, encode_corpus
 from scalegrad.decoding import Greedy, generate, start_ids
 from scalegrad.models.memory import batch_estimate, in_batches
 from scalegrad.runs import Row, Run, rows_of
-from scalegrad.runs.jobs import Progress
+from scalegrad.runs.progress import Progress, bind
 from scalegrad.tasks.open_ended.corpora import (
     PREFIX_TOKENS,
     Corpus,
@@ -91,5 +91,4 @@ def _continued(
         return generate(model, list(prefixes[places]), "greedy", new_tokens=new_tokens, min_new_tokens=new_tokens)
 
     size = batch_estimate(model, len(prefixes[0]) + new_tokens, beams=1)
-    report = None if progress is None else lambda done, total: progress("lengths", done, total)
-    return [ids for part in in_batches(len(prefixes), size, continued, report) for ids in part]
+    return [ids for part in in_batches(len(prefixes), size, continued, bind(progress, "lengths")) for ids in part]

@@ -20,7 +20,7 @@ from scalegrad.lab.jobs import Measured, is_done, merged, run_job
 from scalegrad.models import base
 from scalegrad.models.memory import gpu_shares
 from scalegrad.runs import Job, Run
-from scalegrad.runs.jobs import Progress
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.open_ended import recipes
 from scalegrad.tasks.open_ended.config import TrainConfig
 from scalegrad.tasks.open_ended.training import find_finished

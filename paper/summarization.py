@@ -12,12 +12,12 @@ from typing import Any
 import torch
 
 from paper.differences import differences, is_complete
-from scalegrad.data.pairs import Pair
+from scalegrad.data import Pair, Problems
 from scalegrad.objectives import Objective
 from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Job, Row, Run, read_rows, run_name, write_lines
 from scalegrad.runs.atomic import plain
-from scalegrad.runs.jobs import Progress
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.summarization.config import STOCHASTIC, Evaluation, Task
 from scalegrad.tasks.summarization.evaluation import CHOICE, best, evaluate_run
 from scalegrad.tasks.summarization.training import train, train_selector
@@ -45,7 +45,7 @@ class Plan:
 
     def test(self) -> Sequence[Pair]:
         """The pairs to test on."""
-        return self.tasks[0].pairs("test")[: self.limit]
+        return self.tasks[0].pairs("test", Problems(skip=True))[: self.limit]
 
     def evaluation(self, objective: str) -> Evaluation:
         """How the runs of an objective are decoded: MLE by the paper's stochastic strategies, too."""
@@ -102,11 +102,13 @@ def train_and_evaluate(plan: Plan, objective: str, seed: int, folder: Path, prog
     def callbacks(stage: str) -> list[Any]:
         return [training_progress(progress, f"training {stage}, seed {seed}")] if progress else []
 
-    task = plan.tasks[seed]
+    task, problems = plan.tasks[seed], Problems(skip=True)  # CNN/DailyMail has articles without text
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*cut there")  # every run would say it; the figures' notes do
-        (fitted,) = train(task, [objective], folder, callbacks=callbacks)
-    validation = task.pairs("validation")[: plan.choose]
+        (fitted,) = train(task, [objective], folder, callbacks=callbacks, problems=problems, progress=progress)
+    if problems.count:
+        warnings.warn(f"{plan.corpus}: {problems}", stacklevel=2)
+    validation = task.pairs("validation", Problems(skip=True))[: plan.choose]
     evaluate_run(fitted.run, plan.corpus, validation, plan.test(), plan.evaluation(objective), progress)
 
 
@@ -116,7 +118,7 @@ def _selector_job(plan: Plan, seed: int, folder: Path) -> Job:
 
 
 def _select(task: Task, folder: str, progress: Progress | None = None) -> None:
-    train_selector(task, folder)
+    train_selector(task, folder, Problems(skip=True))
 
 
 def _job(plan: Plan, objective: str, seed: int, folder: Path) -> Job:

@@ -7,6 +7,7 @@ paper   BertSum with BERT-base on CNN/DM, and on NYT50 where the user has it
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from paper.printed import SETTINGS
 from paper.saved_model import unpack
 from paper.small_bert import save_small_bert
 from paper.summarization import Plan
+from scalegrad.data import Problems
 from scalegrad.data.embedded import scitldr
 from scalegrad.data.pairs import read_pairs, split_files
 from scalegrad.objectives import parse
@@ -145,8 +147,11 @@ def split_news(source: Path, folder: Path, validation: int = NEWS_VALIDATION) ->
     Without training files its validation files are what is trained on: a part of a corpus is often only those.
     """
     files = split_files(source, "train") or split_files(source, "validation")
-    found = [pair for file in files for pair in read_pairs(file)]
-    held = [pair for file in split_files(source, "test") for pair in read_pairs(file)]
+    problems = Problems(skip=True)
+    found = [pair for file in files for pair in read_pairs(file, problems=problems)]
+    held = [pair for file in split_files(source, "test") for pair in read_pairs(file, problems=problems)]
+    if problems.count:
+        warnings.warn(f"news: {problems}", stacklevel=2)
     if not held:
         raise ValueError(f"news: {source} has no file for test, such as test.jsonl or test.csv.xz")
     if len(found) <= validation:

@@ -34,7 +34,8 @@ ANYWHERE = (
     "_version",
 )  # small, and importing none of the others
 PUBLIC = ("nn", "functional", "sets", "gamma", "_lazy", "_version")  # what the package's own __init__ may name
-NEIGHBOURS = (("lab", "tasks"),)  # (user, used) of one layer: many runs at once are runs of a task
+# (user, used) of one layer: many runs at once are runs of a task, and readers report to the type of `runs.progress`.
+NEIGHBOURS = (("lab", "tasks"), ("data", "runs"))
 LOSSES = ("nn", "functional", "ops")
 WITHOUT_LOSSES = ("metrics", "study")
 TORCH_ALONE = (*PUBLIC, "ops", "counts", "extras", "")  # parts that `import scalegrad` loads; "" is its __init__

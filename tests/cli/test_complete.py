@@ -117,6 +117,16 @@ def test_one_continuation_is_said_in_the_singular(
     assert f"1 continuation by greedy in {out} (" in capsys.readouterr().err
 
 
+def test_empty_lines_are_no_prefixes(causal: Path, tmp_path: Path) -> None:
+    """The tokenizer has no start symbol, so an empty prefix could not be continued."""
+    folder, out = tmp_path / "prompts", tmp_path / "out.jsonl"
+    folder.mkdir()
+    (folder / "a.txt").write_text("the cat\n\n  \na bird\n\n")
+    (folder / "b.txt").write_text("\nthe dog\n")
+    complete(causal, "--prefixes", folder, "--max-new-tokens", 2, "--out", out)
+    assert [json.loads(line)["prefix"] for line in out.read_text().splitlines()] == ["the cat", "a bird", "the dog"]
+
+
 def test_jsonl_csv_and_standard_input_give_the_same(
     causal: Path,
     prefixes: Path,
@@ -225,7 +235,7 @@ BAD_FILES = {
     "latin.txt": ("caf\xe9 au lait\n".encode("latin-1"), "not UTF-8"),
     "broken.jsonl": (b'{"prefix": "fine"}\n{"prefix": \n', "line 2: not JSON"),
     "other.jsonl": (b'{"title": "x", "body": "y"}\n', "line 1: no field 'prefix'"),
-    "number.jsonl": (b'{"prefix": 3}\n', "line 1: field 'prefix' is a number; expected a string"),
+    "number.jsonl": (b'{"prefix": 3}\n', "line 1: field 'prefix' is a number, not a text"),
     "empty.txt": (b"", "is empty"),
     "empty.jsonl": (b"", "is empty"),
     "image.png": (b"\x89PNG", "its suffix '.png' is not one of"),

@@ -6,7 +6,6 @@ import sys
 import types
 
 import pytest
-import rich.progress
 
 from scalegrad.cli import main
 from scalegrad.results.measure import side_by_side
@@ -100,10 +99,10 @@ def test_beginnings_of_systems_that_differ_in_length(capsys, files, monkeypatch)
 @pytest.mark.parametrize(
     ("name", "content", "options", "sentence"),
     [
-        ("a.txt", b"\x89PNG\r\n\x00\x00", [], "line 1: byte 0x89 at position 1 is not UTF-8; expected UTF-8 text"),
+        ("a.txt", b"\x89PNG\r\n\x00\x00", [], "line 1: not UTF-8 (byte 0x89 at position 1)"),
         ("a.txt", b"ELF\x00\n", [], "line 1: a NUL byte, so this is a binary file; expected UTF-8 text"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "b"\n', [], "line 2: not JSON"),
-        ("a.jsonl", b'{"out": "a", "id": 1}\n', ["--field", "text"], "no field 'text'; its fields are 'out', 'id'"),
+        ("a.jsonl", b'{"out": "a", "id": 1}\n', ["--field", "text"], "no field 'text' (its fields are 'out', 'id')"),
         ("a.txt", b"", [], "is empty: expected at least one text"),
         ("a.txt", b"x\n", ["--limit", "0"], "limit is 0; expected at least 1 text"),
         ("a.txt", b"x\n", ["--words", "0"], "words is 0; expected at least 1 word of each text"),
@@ -138,28 +137,12 @@ def test_missing_file_no_file_and_mixed_options(capsys, files):
         assert sentence in err
 
 
-@pytest.mark.parametrize(("options", "readings"), [([], 1), (["--words", "4"], 2)])
-def test_one_bar_for_all_readings_of_a_file(capsys, tmp_path, monkeypatch, options, readings):
-    """It never falls back, and is full only at the end of the last reading."""
-    shown = []
-
-    class Watched(rich.progress.Progress):
-        def update(self, *arguments, **changes):
-            super().update(*arguments, **changes)
-            (task,) = self.tasks
-            shown.append((task.completed, task.total, task.finished))
-
-    monkeypatch.setattr(rich.progress, "Progress", Watched)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    path = tmp_path / "a.txt"
-    path.write_text(f"{FINE}\n" * 600)
-    code, _, _ = run(capsys, path, *options)
-    size = path.stat().st_size
-    line = size // 600
-    told = [256 * line, 512 * line, size]  # in each reading
-    expected = [before * size + read for before in range(readings) for read in told]
+def test_a_folder_is_measured_as_one_system(capsys, tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(f"{FINE}\n" * 3)
+    code, out, _ = run(capsys, tmp_path, "--json")
     assert code == 0
-    assert shown == [(read, readings * size, read == readings * size) for read in expected]
+    assert [(row["name"], row["texts"]) for row in json.loads(out)["rows"] if not row["human"]] == [(tmp_path.name, 6)]
 
 
 def test_help_has_an_example(capsys):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalegrad.data import blocks, completion_blocks, encode_corpus, gpt2_tokenizer, language_modelling_chunks
+from scalegrad.data.latest import Latest
 
 TOKENIZER = gpt2_tokenizer()
 
@@ -88,7 +89,7 @@ def test_wrong_shapes_are_named():
 
 def test_a_corpus_is_encoded_once_for_each_tokenizer(monkeypatch):
     """A process that trains many models encodes the corpus once; what it is given is its own to change."""
-    monkeypatch.setattr(blocks, "_ENCODED", {})
+    monkeypatch.setattr(blocks, "_ENCODED", Latest(6))
     calls = []
     encode = blocks._encode
     monkeypatch.setattr(blocks, "_encode", lambda *given: calls.append(1) or encode(*given))
@@ -101,4 +102,4 @@ def test_a_corpus_is_encoded_once_for_each_tokenizer(monkeypatch):
     assert encode_corpus("one two one \n", other).tolist() != [505, 734, 530]
     for number in range(10):
         encode_corpus(f"text {number}", TOKENIZER)
-    assert len(blocks._ENCODED) == blocks._KEPT
+    assert len(blocks._ENCODED) == 6

@@ -1,11 +1,15 @@
 """Articles and summaries from files: every format, and everything that can be wrong with a record counted and told."""
 
+import io
 import json
 import lzma
+import sys
+import types
 
 import pytest
 
-from scalegrad.data.pairs import Pair, Problems, hub_pairs, read_pairs, read_records, split_files
+from scalegrad.data.pairs import Pair, hub_pairs, read_pairs, split_files
+from scalegrad.data.problems import Problems
 from scalegrad.data.sentences import sentences
 
 STORY = "It rained. It poured.\n\nNobody came.\n\n@highlight\n\nRain fell\n\n@highlight\n\nNobody came to see it\n"
@@ -44,11 +48,22 @@ def test_story_and_a_folder_of_them(tmp_path):
     write(tmp_path / "a.story", STORY)
     assert read_pairs(tmp_path / "a.story") == [expected]
     write(tmp_path / "b.story", "Text only.\n")
-    with pytest.warns(UserWarning, match=r"1 of 2 records is left out: 1 without a summary \(b\.story\)"):
-        assert read_pairs(tmp_path) == [expected]
+    problems = Problems(skip=True)
+    assert read_pairs(tmp_path, problems=problems) == [expected]
+    assert problems.places == {"no summary": [str(tmp_path / "b.story")]}
 
 
-def test_what_is_wrong_is_counted_and_told_once(tmp_path):
+def test_a_folder_of_anything_and_standard_input(tmp_path, monkeypatch):
+    (tmp_path / "deep").mkdir()
+    write(tmp_path / "a.jsonl", '{"article": "One here."}\n')
+    write(tmp_path / "deep" / "b.txt", "Two here.\n")
+    assert [pair.text for pair in read_pairs(tmp_path, summaries=False)] == ["One here.", "Two here."]
+    lines = b'{"article": "One here.", "summary": "one"}\n"Two here."\n'
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(lines)))
+    assert [pair.text for pair in read_pairs("-", summaries=False)] == ["One here.", "Two here."]
+
+
+def test_what_is_wrong_is_counted_or_stops_the_reading(tmp_path):
     lines = [
         '{"article": "Fine.", "summary": "ok"}',
         "not json",
@@ -64,28 +79,27 @@ def test_what_is_wrong_is_counted_and_told_once(tmp_path):
     ]
     path = tmp_path / "pairs.jsonl"
     path.write_bytes("\n".join(lines).encode() + b'\n{"article": "bad \xff byte", "summary": "ok"}\n')
-    with pytest.warns(UserWarning, match="left out") as told:
-        assert read_pairs(path) == [Pair("line 1", ("Fine.",), ("ok",))]
-    assert len(told) == 1
-    sentence = str(told[0].message)
-    assert "10 of 11 records are left out" in sentence
-    assert "8 malformed (line 2: not JSON, line 3: list, not an object, line 6: field 'article' is int" in sentence
-    assert "1 without an article (line 4)" in sentence
-    assert "1 without a summary (line 5)" in sentence
-    places = [record.place for record in read_records(path) if record.problem]
-    assert places == [f"line {number}" for number in (2, 3, 4, 5, 6, 7, 8, 10, 11, 12)]
+    problems = Problems(skip=True)
+    assert [pair.source for pair in read_pairs(path, problems=problems)] == [("Fine.",), ("half \ufffd sign",)]
+    assert problems.count == 9
+    assert sum(problems.counts[what] for what in ("not JSON", "no article", "no summary", "not UTF-8")) == 4
+    numbers = {place.split("line ")[1].split(":")[0] for places in problems.places.values() for place in places}
+    assert numbers == {"2", "3", "4", "5", "6", "7", "8", "10", "12"}
+    with pytest.raises(ValueError, match=r"pairs\.jsonl, line 2: not JSON"):
+        read_pairs(path)
 
 
 def test_broken_csv_rows_do_not_end_the_reading(tmp_path):
     path = write(tmp_path / "pairs.csv", 'article,summary\nA b.,one,extra\n"C d."x,two\nE f.,three\n')
-    with pytest.warns(UserWarning, match=r"2 of 3 records are left out: 2 malformed \(line 2: 3 columns, not 2"):
-        assert [pair.references for pair in read_pairs(path)] == [("three",)]
+    problems = Problems(skip=True)
+    assert [pair.references for pair in read_pairs(path, problems=problems)] == [("three",)]
+    assert problems.counts == {"another number of columns": 1, "broken CSV": 1}
 
 
 def test_nothing_usable_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match=r"1 of 1 record is left out: 1 malformed \(line 1: not JSON\)"):
-        read_pairs(write(tmp_path / "pairs.jsonl", "nothing\n"))
-    with pytest.raises(ValueError, match="is empty: expected articles and summaries"):
+    with pytest.raises(ValueError, match=r"is empty: .* \(1 left out: 1 × not JSON"):
+        read_pairs(write(tmp_path / "pairs.jsonl", "nothing\n"), problems=Problems(skip=True))
+    with pytest.raises(ValueError, match="is empty: expected at least one article and summary"):
         read_pairs(write(tmp_path / "none.jsonl", "\n"))
     with pytest.raises(ValueError, match=r"suffix '\.pdf' is not one of"):
         read_pairs(write(tmp_path / "a.pdf", "x"))
@@ -95,9 +109,7 @@ def test_nothing_usable_is_an_error(tmp_path):
 
 def test_articles_alone_need_no_summary(tmp_path):
     path = write(tmp_path / "article.txt", "First here. Second here.")
-    assert [record.pair for record in read_records(path, summaries=False)] == [
-        Pair("article", ("First here.", "Second here."))
-    ]
+    assert read_pairs(path, summaries=False) == [Pair("article", ("First here.", "Second here."))]
 
 
 def test_split_files_by_their_names(tmp_path):
@@ -118,19 +130,15 @@ def test_hub_data(monkeypatch):
         return {"validation": [{"id": "u", "article": "A b.", "highlights": "one\ntwo"}, {"article": ""}]}
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    with pytest.warns(UserWarning, match="1 of 2 records"):
-        assert hub_pairs("cnn_dailymail", "validation") == [Pair("u", ("A b.",), ("one\ntwo",))]
-    assert asked == [("abisee/cnn_dailymail", "3.0.0")]
+    problems = Problems(skip=True)
+    assert hub_pairs("cnn_dailymail", "validation", problems) == [Pair("u", ("A b.",), ("one\ntwo",))]
+    assert problems.count == 1
+    with pytest.raises(ValueError, match="row 2: no field"):
+        hub_pairs("cnn_dailymail", "validation")
+    assert set(asked) == {("abisee/cnn_dailymail", "3.0.0")}
     with pytest.raises(ValueError, match="has no train split; it has validation"):
         hub_pairs("some/name:config", "train")
     assert asked[-1] == ("some/name", "config")
-
-
-def test_only_the_first_places_are_named():
-    problems = Problems()
-    for number in range(5):
-        problems.add("malformed", f"line {number}")
-    assert problems.sentence("f", 9) == "f: 5 of 9 records are left out: 5 malformed (line 0, line 1, line 2, …)"
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_new_in_json_and_with_other_field_names(tmp_path, capsys):
         (("--closes", "soon"), "--closes must be a date like 2027-01-31"),
         (("--checks", "2", "--checks-from", "x.jsonl"), "give one of the two"),
         (("--system", "third"), "--system must be NAME=FILE"),
-        (("--system", "third=no-such-file.jsonl"), "No such file"),
+        (("--system", "third=no-such-file.jsonl"), "no such file"),
         (("--url", "example.org", "--prefixes", "5"), "the address of the study must be"),
     ],
 )

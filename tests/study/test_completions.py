@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
+from scalegrad.data import Problems
 from scalegrad.study import read_checks, read_completions
 from tests.study.studies import write_jsonl
 
@@ -49,12 +52,12 @@ def test_a_missing_completion_is_refused_whichever_file_lacks_it(tmp_path, swap)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no completions"),
-        ("{broken\n", "line 1 is not JSON"),
-        ("[1]\n", "line 1 must be a JSON object, not list"),
-        ('{"id": 1, "prefix": "p"}\n', r"line 1: field 'continuation' must be a text; the line has 'id', 'prefix'"),
-        ('{"id": 1, "prefix": "p", "continuation": 3}\n', "field 'continuation' must be a text"),
-        ('{"id": 1, "prefix": "p", "continuation": "c"}\n' * 2, "line 2: the id '1' was used before"),
+        ("", "is empty: expected at least one completion"),
+        ("{broken\n", "line 1: not JSON"),
+        ("[1]\n", "line 1: the line is a list"),
+        ('{"id": 1, "prefix": "p"}\n', r"line 1: no field 'continuation' \(its fields are 'id', 'prefix'\)"),
+        ('{"id": 1, "prefix": "p", "continuation": 3}\n', "field 'continuation' is a number, not a text"),
+        ('{"id": 1, "prefix": "p", "continuation": "c"}\n' * 2, "line 2: its id was used before"),
         (
             '{"id": 1, "prefix": "p", "continuation": "c"}\n{"prefix": "p", "continuation": "c"}\n',
             "line 2: either every line or none must have a field 'id'",
@@ -68,12 +71,24 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, text, message):
         read_completions({"one": file})
 
 
+def test_bad_lines_and_prefixes_that_one_system_lacks_are_left_out(tmp_path):
+    one = write_jsonl(tmp_path / "one.jsonl", records("a", "b", "c"))
+    two = tmp_path / "two.csv.gz"
+    two.write_bytes(gzip.compress(b"id,prefix,continuation\n0,prefix 0,x\n1\n2,prefix 2,z\n"))
+    problems = Problems(skip=True)
+    read = read_completions({"one": one, "two": two}, problems=problems)
+    assert read.texts == {"one": {"0": "a", "2": "c"}, "two": {"0": "x", "2": "z"}}
+    assert problems.count == 2
+    with pytest.raises(ValueError, match=r"two\.csv\.gz, line 3: another number of columns"):
+        read_completions({"one": one, "two": two})
+
+
 def test_half_a_surrogate_pair_and_other_encodings_do_not_pass(tmp_path):
     file = tmp_path / "odd.jsonl"
     file.write_text('{"id": 1, "prefix": "p", "continuation": "a\\ud83d b"}\n')
-    assert read_completions({"one": file}).texts["one"]["1"] == "a? b"
+    assert read_completions({"one": file}).texts["one"]["1"] == "a\ufffd b"
     file.write_bytes(b'{"id": 1, "prefix": "caf\xe9", "continuation": "x"}\n')
-    with pytest.raises(ValueError, match="is not UTF-8"):
+    with pytest.raises(ValueError, match="not UTF-8"):
         read_completions({"one": file})
 
 

@@ -18,10 +18,11 @@ from scalegrad.decoding.strategies import Strategy, check_new_tokens, parse
 from scalegrad.extras import need
 from scalegrad.models.pretrained import check_causal, find_place
 from scalegrad.models.start import check_start
-from scalegrad.options import FLAT, AsJson, Batch, Loading, Model, Overwrite, Stream, option
+from scalegrad.options import FLAT, AsJson, Batch, Loading, Model, Overwrite, SkipBad, Stream, option
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:
+    from scalegrad.data import Problems
     from scalegrad.decoding import Completed, Prefix
 
 PAPER = {"prefix_tokens": 50, "new_tokens": 100}
@@ -35,7 +36,7 @@ class Completion:
     model: Model
     _: KW_ONLY
     prompts: Annotated[str | None, option(allow_leading_hyphen=True)] = None
-    """Texts to continue: a .txt (one on each line), .jsonl or .csv file, or - for standard input."""
+    """Texts to continue: a .txt (one on each line), .jsonl or .csv file, a folder of these, or - for standard input."""
     field: str | None = None
     """Field or column that holds the prompt (default: prefix)."""
     protocol: str | None = None
@@ -100,6 +101,7 @@ def command(
     completion: Annotated[Completion, FLAT],
     *,
     loading: Annotated[Loading, FLAT] = _LOADING,
+    skip_bad: SkipBad = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -113,7 +115,10 @@ def command(
     if as_json and out == "-":
         raise ValueError("--json reports on standard output, where the texts go: give --out FILE")
     _check_out(out)
-    texts = list(islice(_texts(completion), completion.limit)) if completion.prompts else []
+    from scalegrad.data import Problems
+
+    problems = Problems(skip_bad)
+    texts = list(islice(_texts(completion, problems), completion.limit)) if completion.prompts else []
     corpus = _corpus(completion.text) if completion.protocol else ""
     if completion.protocol:
         check_causal(model)
@@ -122,6 +127,7 @@ def command(
     quiet_transformers()
     from scalegrad import decoding
     from scalegrad.models.start import start_sentence, start_text
+    from scalegrad.runs.progress import bind
 
     with status(f"loading {model}"):
         network, tokenizer = decoding.load(model, loading.device, loading.dtype, loading.trust_remote_code)
@@ -129,7 +135,7 @@ def command(
         if completion.protocol:
             items = _paper_prefixes(corpus, tokenizer, completion.limit, before or ())
         else:
-            items = decoding.prefixes_of(texts, tokenizer, before)
+            items = decoding.prefixes_of(texts, tokenizer, before, problems)
     least, most = completion.lengths()
     with _target(out) as target, bars() as progress:
         done = decoding.complete(
@@ -144,8 +150,9 @@ def command(
             batch=completion.batch,
             name=model,
             overwrite=overwrite,
-            progress=lambda made, total: progress("continuing", made, total),
+            progress=bind(progress, "continuing"),
         )
+    problems.report()
     if before is not None:
         print(start_sentence(tokenizer, completion.start, start_text(tokenizer, before)), file=sys.stderr)
     _report(done, strategy, out, as_json)
@@ -171,12 +178,14 @@ def _check_out(out: str) -> None:
         check_writable_folder(Path(out).parent, "out", make=False)
 
 
-def _texts(completion: Completion) -> Iterator[str]:
+def _texts(completion: Completion, problems: Problems) -> Iterator[str]:
     from scalegrad.data import read_texts
+    from scalegrad.data.readers import files_of, kind_of
 
     source = completion.prompts or ""
-    suffix = Path(source.removesuffix(".gz").removesuffix(".xz")).suffix
-    return read_texts(source, completion.field or (None if source == "-" or suffix == ".txt" else "prefix"))
+    plain = any(kind_of(file) == "txt" for file in files_of(source))
+    field = completion.field or (None if plain else "prefix")
+    return read_texts(source, field, empty=False, problems=problems)
 
 
 def _corpus(text: str | None) -> str:

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from scalegrad.extras import need
-from scalegrad.options import FLAT, AsJson, Html, Stream
-
-if TYPE_CHECKING:
-    from scalegrad.results.measure.files import Progress
+from scalegrad.options import FLAT, AsJson, Html, SkipBad, Stream
+from scalegrad.runs.terminal import bars
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +38,7 @@ _MEASURING = Measuring()
 def command(
     *file: Stream,
     measuring: Annotated[Measuring, FLAT] = _MEASURING,
+    skip_bad: SkipBad = False,
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:
@@ -57,7 +52,7 @@ def command(
     Parameters
     ----------
     file
-        .txt, .jsonl or .csv (also .gz, .xz), or - for standard input.
+        .txt, .jsonl or .csv (also .gz, .xz), a folder, or - for standard input.
     """
     if not file:
         raise ValueError("FILE is missing; expected at least one, or - for standard input")
@@ -67,34 +62,20 @@ def command(
     need("numpy", extra="measure")
     from rich.console import Console
 
+    from scalegrad.data.problems import Problems
     from scalegrad.results.measure import measure_files, report_as_dict
     from scalegrad.results.measure.page import check_path, write_page
     from scalegrad.results.measure.terminal import print_report
 
     if html:
         check_path(html)
-    human = [measuring.human] if measuring.human else []
-    with _progress([*file, *human], readings=1 if measuring.words is None else 2) as progress:
-        report = measure_files(file, **asdict(measuring), progress=progress)
+    problems = Problems(skip_bad)
+    with bars() as progress:
+        report = measure_files(file, **asdict(measuring), problems=problems, progress=progress)
+    problems.report()
     if html:
         write_page(report, html)
     if as_json:
         print(json.dumps(report_as_dict(report), ensure_ascii=False, indent=2))
     else:
         print_report(report, Console())
-
-
-@contextmanager
-def _progress(sources: list[str], readings: int) -> Iterator[Progress | None]:
-    """A bar a file, by the bytes of all its readings, on a terminal's standard error; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as rich
-    from rich.console import Console
-
-    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.DownloadColumn())
-    with rich.Progress(*columns, rich.TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bars:
-        sizes = {source: os.path.getsize(source) * readings for source in sources if os.path.isfile(source)}
-        tasks = {source: bars.add_task(Path(source).name, total=sizes.get(source)) for source in sources}
-        yield lambda source, read: bars.update(tasks[source], completed=read)

@@ -12,7 +12,7 @@ from scalegrad.extras import need
 from scalegrad.lab.sweep import Sweep
 from scalegrad.models.pretrained import check_causal
 from scalegrad.options import FLAT, AsJson, Overwrite, fill, option
-from scalegrad.runs.terminal import bars, quiet_transformers
+from scalegrad.runs.terminal import bars, plain_warnings, quiet_transformers
 
 app = App(name="sweep", config=lambda _, __, arguments: fill(arguments, {"tracker": ("none",)}, "sweep"))
 
@@ -31,11 +31,14 @@ def command(
 
     Example: scalegrad sweep gpt2 wikitext-2 --gamma 0.2,0.5,0.8 --alpha 1.0 --seeds 3 --budget 5% --out sweeps/gpt2
     """
+    from scalegrad.data import Problems
     from scalegrad.tasks.open_ended.corpora import find_corpus
     from scalegrad.tasks.open_ended.data import check_sources
 
     check_sources(sweep.config.data)
-    find_corpus(sweep.corpus)
+    problems = Problems(sweep.skip_bad)
+    find_corpus(sweep.corpus, problems=problems)
+    problems.report()
     check_causal(sweep.config.model)
     for module in ("transformers", "accelerate", "jinja2", "matplotlib", "pandas"):
         need(module, extra="demo")  # before the work, not after it
@@ -45,7 +48,7 @@ def command(
     from scalegrad.lab.sweep import run_sweep, write_results
     from scalegrad.results.comparison.terminal import print_comparison
 
-    with bars() as progress:
+    with plain_warnings(), bars() as progress:
         results = run_sweep(sweep, out, overwrite=overwrite, progress=progress)
     written = write_results(results, out)
     if as_json:

@@ -12,11 +12,13 @@ from scalegrad.data.blocks import completion_blocks, encode_corpus, language_mod
 from scalegrad.data.corpora import imdb, imdb_reviews, ptb
 from scalegrad.data.embedded import gpt2_tokenizer, scitldr, wikitext2, wikitext103
 from scalegrad.data.pairs import Pair, read_pairs
+from scalegrad.data.problems import Problems
 from scalegrad.data.readers import read_texts
 from scalegrad.data.sentences import sentences
 
 __all__ = [
     "Pair",
+    "Problems",
     "completion_blocks",
     "encode_corpus",
     "gpt2_tokenizer",

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from scalegrad.data.latest import Latest
+
+if TYPE_CHECKING:
+    from scalegrad.runs.progress import Progress
 
 Ids: TypeAlias = NDArray[np.int32]
 
@@ -16,32 +21,29 @@ _MARGIN = 1_000  # characters on either side of a cut that must encode the same 
 _TRIES = 20  # line ends tried before the rest is encoded whole
 
 # The corpora of an experiment, encoded once for all of its runs: seconds each, and a process trains and scores many.
-_KEPT = 6
-_ENCODED: dict[tuple[str, str], Ids] = {}
+_ENCODED: Latest[Ids] = Latest(6)
 
 
-def encode_corpus(text: str, tokenizer: Any) -> Ids:
+def encode_corpus(text: str, tokenizer: Any, progress: Progress | None = None) -> Ids:
     """The ids of a corpus under the paper's protocol: `' '.join(lines_with_newlines).strip()`, encoded as one text.
 
     `tokenizer` is a `tokenizers.Tokenizer` or a transformers tokenizer; no special tokens are added. A long text is
     encoded in pieces, cut at line ends where cutting is seen to change no id; if no such place is found, whole.
+    `progress` is told after each piece.
 
     >>> from scalegrad.data import gpt2_tokenizer
     >>> encode_corpus(" a b \\n c \\n", gpt2_tokenizer()).tolist()  # the text "a b \\n  c"
     [64, 275, 220, 198, 220, 269]
     """
-    key = _cache_key(text, tokenizer)
-    if key in _ENCODED:
-        return _ENCODED[key].copy()
-    # The join puts a space after every newline but the last, which strip() removes with what follows it.
-    joined = text.replace("\n", "\n ").strip()
-    parts = [np.asarray(_encode(piece, tokenizer), dtype=np.int32) for piece in _pieces(joined, tokenizer)]
-    ids = np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
-    if key is not None:
-        while len(_ENCODED) >= _KEPT:
-            del _ENCODED[next(iter(_ENCODED))]
-        _ENCODED[key] = ids.copy()
-    return ids
+    identity = tokenizer_checksum(tokenizer)
+    key = identity and (hashlib.sha256(text.encode(errors="replace")).hexdigest(), identity)
+    return _ENCODED.get(key, lambda: _encoded(text, tokenizer, progress)).copy()
+
+
+def tokenizer_checksum(tokenizer: Any) -> str | None:
+    """A checksum of all that a tokenizer is; None for one that cannot be written out."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    return hashlib.sha256(backend.to_str().encode()).hexdigest() if hasattr(backend, "to_str") else None
 
 
 def language_modelling_chunks(ids: Ids, targets: int = 1024) -> Ids:
@@ -74,6 +76,18 @@ def completion_blocks(ids: Ids, length: int = 50) -> Ids:
     return _rows(ids, width + 1)[:, : width // length * length].reshape(-1, length)
 
 
+def _encoded(text: str, tokenizer: Any, progress: Progress | None) -> Ids:
+    # The join puts a space after every newline but the last, which strip() removes with what follows it.
+    joined = text.replace("\n", "\n ").strip()
+    parts, done = [], 0
+    for piece in _pieces(joined, tokenizer):
+        parts.append(np.asarray(_encode(piece, tokenizer), dtype=np.int32))
+        done += len(piece)
+        if progress:
+            progress("tokenising (characters)", done, len(joined))
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
+
+
 def _rows(ids: Ids, width: int) -> Ids:
     ids = np.asarray(ids)
     if ids.ndim != 1:
@@ -104,16 +118,6 @@ def _pieces(text: str, tokenizer: Any) -> Iterator[str]:
 def _may_cut(text: str, cut: int, tokenizer: Any) -> bool:
     before, after = text[max(cut - _MARGIN, 0) : cut], text[cut : cut + _MARGIN]
     return _encode(before + after, tokenizer) == _encode(before, tokenizer) + _encode(after, tokenizer)
-
-
-def _cache_key(text: str, tokenizer: Any) -> tuple[str, str] | None:
-    """Checksums of the text and of all a tokenizer is; None for one that cannot be written out."""
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if not hasattr(backend, "to_str"):
-        return None
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest(), hashlib.sha256(
-        backend.to_str().encode()
-    ).hexdigest()
 
 
 def _encode(text: str, tokenizer: Any) -> list[int]:

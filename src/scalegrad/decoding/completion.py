@@ -14,11 +14,13 @@ import torch
 
 from scalegrad._version import __version__
 from scalegrad.counts import counted
+from scalegrad.data.problems import Problems
 from scalegrad.decoding.generation import generate
 from scalegrad.decoding.journal import Journal
 from scalegrad.decoding.strategies import Beam, Strategy, check_new_tokens, parse
 from scalegrad.extras import need
 from scalegrad.models.memory import batch_estimate, out_of_memory
+from scalegrad.runs.progress import Done
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def complete(
     batch: int | None = None,
     name: str = "",
     overwrite: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Done | None = None,
 ) -> Completed:
     """Continue every prefix and write `out`, a JSON line each with id, prefix, continuation and its number of tokens.
 
@@ -111,18 +113,22 @@ def complete(
     return Completed(journal.out, len(order), resumed, new_tokens, size, time.perf_counter() - began)
 
 
-def prefixes_of(texts: Iterable[str], tokenizer: Any, start: Sequence[int] | None = None) -> list[Prefix]:
+def prefixes_of(
+    texts: Iterable[str], tokenizer: Any, start: Sequence[int] | None = None, problems: Problems | None = None
+) -> list[Prefix]:
     """Texts with their ids; an empty text becomes the tokenizer's start symbol.
 
     `start` are the ids before each text (`start_ids`); None takes the special tokens, before it and after it, that the
-    tokenizer adds: what an encoder reads.
+    tokenizer adds: what an encoder reads. A text without ids, where there is no start symbol, goes to `problems`.
     """
+    problems = Problems() if problems is None else problems
     prefixes = []
     for number, text in enumerate(texts):
         ids = tokenizer(text)["input_ids"] if start is None else _after(start, text, tokenizer)
         if not ids:
             if tokenizer.bos_token_id is None:
-                raise ValueError(f"prefix {number} is empty, and the tokenizer has no symbol to begin a text with")
+                problems.add("it is empty, and the tokenizer has no symbol to begin a text with", f"prefix {number}")
+                continue
             ids = [tokenizer.bos_token_id]
         prefixes.append(Prefix(text, tuple(ids)))
     return prefixes

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from scalegrad._places import same_place
-from scalegrad.runs import replacing, take_lock, write_text
+from scalegrad.runs import replacing, take_lock, write_json
+from scalegrad.runs.atomic import line
 
 
 class Journal:
@@ -43,7 +44,7 @@ class Journal:
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Add the next records of the order; once this returns they survive a kill."""
-        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+        lines = [line(record) for record in records]
         assert self._stream is not None, "the file is finished"
         self._stream.write("".join(lines).encode(errors="replace"))
         self._stream.flush()
@@ -53,7 +54,7 @@ class Journal:
     def replan(self, place: int, size: int) -> None:
         """From `place` of the order on, work in batches of `size`; recorded, so that a resumed run does the same."""
         self.plan = [(start, n) for start, n in self.plan if start < place] + [(place, size)]
-        write_text(self.meta, json.dumps({"settings": self.settings, "plan": self.plan}, indent=2) + "\n")
+        write_json(self.meta, {"settings": self.settings, "plan": self.plan})
 
     def next_batch(self) -> range:
         """The planned batch that holds the next record to be made, as places of the order; some may be made already."""
@@ -66,8 +67,8 @@ class Journal:
         assert self._stream is not None, "the file is finished"
         starts = [0]
         self._stream.seek(0)
-        for line in self._stream:
-            starts.append(starts[-1] + len(line))
+        for written in self._stream:
+            starts.append(starts[-1] + len(written))
         where = {record: (starts[place], starts[place + 1]) for place, record in enumerate(self.order)}
         with replacing(self.out) as unfinished, unfinished.open("wb") as target:
             for record in range(len(self.order)):
@@ -117,10 +118,10 @@ class Journal:
             self.partial.unlink(missing_ok=True)
             return
         stream, good = self._open(), 0
-        for line in stream:
-            if self.done == len(self.order) or not _is_record(line, self.order[self.done]):
+        for written in stream:
+            if self.done == len(self.order) or not _is_record(written, self.order[self.done]):
                 break
-            good += len(line)
+            good += len(written)
             self.done += 1
         stream.truncate(good)  # a line torn by the kill goes
         stream.seek(good)
@@ -141,11 +142,11 @@ class Journal:
         self.settings = before  # as they were first written
 
 
-def _is_record(line: bytes, number: int) -> bool:
-    if not line.endswith(b"\n"):
+def _is_record(written: bytes, number: int) -> bool:
+    if not written.endswith(b"\n"):
         return False
     try:
-        record = json.loads(line)
+        record = json.loads(written)
     except ValueError:
         return False
     return isinstance(record, dict) and record.get("id") == number

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from scalegrad.data import Problems
 from scalegrad.decoding import load
 from scalegrad.runs import Run, run_name
 from scalegrad.runs import jobs as runner
-from scalegrad.runs.jobs import Progress
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.open_ended.config import Evaluation, TrainConfig
 from scalegrad.tasks.open_ended.corpora import NEW_TOKENS, Corpus, find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run, is_measured, saved_gamma
@@ -44,6 +46,7 @@ class Scoring:
     prefixes: int | None = None
     new_tokens: int = NEW_TOKENS
     name: str = ""
+    skip_bad: bool = False  # whether lines of the corpus that cannot be read are left out
 
     def is_done(self, run: Run) -> bool:
         """Whether every column and decoding is there, measured so."""
@@ -63,7 +66,7 @@ class Scoring:
         )  # fmt: skip
 
     def _corpus(self) -> Corpus:
-        corpus = find_corpus(self.corpus)
+        corpus = find_corpus(self.corpus, problems=Problems(self.skip_bad))
         return replace(corpus, name=self.name or corpus.name)
 
 
@@ -73,6 +76,7 @@ class Job:
 
     config: TrainConfig
     measured: tuple[Measured, ...] = ()
+    skip_bad: bool = False  # whether records that cannot be read are left out
 
     @property
     def objective(self) -> str:
@@ -125,7 +129,17 @@ def run_job(job: Job, folder: Path, overwrite: bool = False, *, progress: Progre
     run = None if overwrite else find_finished(job.config, folder / job.name)
     if run is None:
         callbacks = [] if progress is None else [training_progress(progress, f"training {job.name}")]
-        run = train(job.config, folder / job.name, overwrite=overwrite, callbacks=callbacks).run
+        problems = Problems(job.skip_bad)
+        run = train(
+            job.config,
+            folder / job.name,
+            overwrite=overwrite,
+            callbacks=callbacks,
+            problems=problems,
+            progress=progress,
+        ).run
+        if problems.count:
+            warnings.warn(f"data: {problems}", stacklevel=2)
     waiting = [item for item in job.measured if overwrite or not item.is_done(run)]
     if waiting:
         runner.free_gpu_memory()

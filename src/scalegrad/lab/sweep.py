@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from scalegrad.decoding.strategies import Greedy
 from scalegrad.objectives import Objective
-from scalegrad.options import FLAT, NUMBERS, parsed
+from scalegrad.options import FLAT, NUMBERS, SkipBad, parsed
 from scalegrad.runs import check_writable_folder, write_json, write_lines, write_text
 from scalegrad.tasks.open_ended.config import Training, check_limits
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scalegrad.lab.jobs import Job
     from scalegrad.lab.recommendation import Recommendation
     from scalegrad.results.comparison import Comparison
-    from scalegrad.runs.jobs import Progress
+    from scalegrad.runs.progress import Progress
 
 GAMMAS = tuple(round(0.1 * i, 1) for i in range(1, 10))  # the paper's grid, and unlikelihood's two beside it
 ALPHAS = (0.5, 1.0)
@@ -62,19 +62,22 @@ class Sweep:
     budget: Annotated[float, parsed(read_budget, metavar="SHARE", show_default="5%")] = 0.05
     """What the γ to take may cost at most, as a share of MLE's perplexity: 5% or 0.05."""
     corpus: str = "wikitext-103:valid"
-    """What to score on: wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH or a file."""
+    """What to score on: wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH, or a file or folder of texts."""
     chunks: int | None = None
     """Chunks to predict, evenly spread (default: all)."""
     prefixes: int | None = 120
     """Prefixes to continue, evenly spread; 0: perplexity alone."""
     new_tokens: int = 100
     """Tokens to generate after each prefix."""
+    skip_bad: SkipBad = False
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
             raise ValueError(f"seeds must be at least 1, not {self.seeds}")
         if self.chunks is not None and self.chunks < 1:
             raise ValueError(f"chunks must be at least 1, not {self.chunks}: the budget is of perplexity")
+        if "-" in (self.corpus, *self.config.data):
+            raise ValueError("data and corpus are read for every run, and standard input only once: give a file")
         check_limits(self.chunks, self.prefixes, self.new_tokens)
         if not 0 <= self.budget < float("inf"):
             raise ValueError(f"budget must be a share of MLE's perplexity from 0, such as 0.05, not {self.budget}")
@@ -106,8 +109,8 @@ class Sweep:
 
         penalties = [str(Greedy(gamma=gamma)) for gamma in self.gamma] if objective.name == "mle" else []
         strategies = tuple(dict.fromkeys(("greedy", *penalties)))
-        scoring = Scoring(self.corpus, strategies, self.chunks, self.prefixes, self.new_tokens)
-        return Job(self.config.run(objective, seed), (scoring,))
+        scoring = Scoring(self.corpus, strategies, self.chunks, self.prefixes, self.new_tokens, skip_bad=self.skip_bad)
+        return Job(self.config.run(objective, seed), (scoring,), self.skip_bad)
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,7 @@ def run_sweep(
     everything happens in this process. Stopped at any moment, the same call goes on; `overwrite` starts every run
     anew. A run that fails stops no other: JobsFailed is raised when the others are done.
     """
+    from scalegrad.data import Problems
     from scalegrad.lab.jobs import run_jobs
     from scalegrad.lab.recommendation import recommend
     from scalegrad.results.comparison import compare
@@ -147,7 +151,7 @@ def run_sweep(
     from scalegrad.tasks.open_ended.corpora import find_corpus
 
     folder = check_writable_folder(out, "out")
-    corpus = find_corpus(sweep.corpus)
+    corpus = find_corpus(sweep.corpus, problems=Problems(sweep.skip_bad))
     runs = run_jobs(sweep.jobs(), folder, devices=devices, overwrite=overwrite, progress=progress)
     comparison = compare(load([run.path for run in runs]), corpus.name, corpus.split, runs=runs)
     recommendation = recommend(comparison, sweep.budget)

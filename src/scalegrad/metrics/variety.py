@@ -18,7 +18,12 @@ def diversity(texts: Iterable[str]) -> float:
     0.33333333333333337
     """
     figures = repetition(texts)
-    return (1 - figures["rep_2"]) * (1 - figures["rep_3"]) * (1 - figures["rep_4"])
+    return diversity_of(figures["rep_2"], figures["rep_3"], figures["rep_4"])
+
+
+def diversity_of(rep_2: float, rep_3: float, rep_4: float) -> float:
+    """`diversity` of texts whose Rep-n are known."""
+    return (1 - rep_2) * (1 - rep_3) * (1 - rep_4)
 
 
 def compression_ratio(texts: Iterable[str]) -> float:

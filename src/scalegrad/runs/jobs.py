@@ -17,8 +17,7 @@ from typing import Any
 
 from scalegrad.counts import counted
 from scalegrad.runs.lock import only_here
-
-Progress = Callable[[str, int, int], None]
+from scalegrad.runs.progress import Progress
 
 
 def run_name(objective: object, seed: int) -> str:

@@ -6,22 +6,25 @@ import random
 from itertools import pairwise
 from pathlib import Path
 
-from scalegrad.study.completions import Completions, read_records, record_text
+from scalegrad.data.problems import Problems
+from scalegrad.data.readers import name_of, nothing_in
+from scalegrad.study.completions import Completions, read_objects, texts_in
 from scalegrad.study.design import CHECK, Item
 
 # A check shows the first half of a prefix and asks for its second half; both need words enough to be obvious.
 _WORDS_OF_A_CHECK = 16
 
 
-def read_checks(file: str | Path) -> list[Item]:
+def read_checks(file: str | Path, problems: Problems | None = None) -> list[Item]:
     """Checks from a JSONL file: each line has a `prefix`, the `right` continuation and a `wrong` one."""
-    file = Path(file)
+    problems = Problems() if problems is None else problems
     checks = []
-    for line, record in read_records(file):
-        prefix, right, wrong = (record_text(file, line, record, field) for field in ("prefix", *CHECK))
-        checks.append(Item("check", f"check-{line}", prefix, CHECK, (right, wrong)))
+    for record in read_objects(file, problems):
+        if texts := texts_in(record, ("prefix", *CHECK), problems):
+            prefix, right, wrong = texts
+            checks.append(Item("check", f"check-{record.line}", prefix, CHECK, (right, wrong)))
     if not checks:
-        raise ValueError(f"{file} holds no checks")
+        raise ValueError(nothing_in(name_of(file), problems, "check"))
     return checks
 
 

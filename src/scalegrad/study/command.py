@@ -13,7 +13,7 @@ from cyclopts import App
 
 from scalegrad.counts import counted
 from scalegrad.extras import need
-from scalegrad.options import FLAT, AsJson, option
+from scalegrad.options import FLAT, AsJson, SkipBad, option
 from scalegrad.study.design import QUESTION, TITLE
 from scalegrad.study.folder import load_study
 
@@ -77,17 +77,19 @@ class Answers:
 
 
 @app.command(sort_key=1)
-def new(drawing: Annotated[Drawing, FLAT], *, as_json: AsJson = False) -> None:
+def new(drawing: Annotated[Drawing, FLAT], *, skip_bad: SkipBad = False, as_json: AsJson = False) -> None:
     """Draw a study from what two or more systems wrote after the same prefixes.
 
     Example: scalegrad study new mystudy --system mle=mle.jsonl --system sg=sg.jsonl --pair sg:mle --raters anna,ben
     """
+    from scalegrad.data import Problems
     from scalegrad.study import draw_study, read_checks, read_completions, write_study
 
     folder = drawing.folder
     if drawing.checks and drawing.checks_from:
         raise ValueError("--checks makes checks and --checks-from brings them: give one of the two")
-    completions = read_completions(_systems(drawing.system), drawing.id_field, drawing.prefix_field, drawing.field)
+    problems, fields = Problems(skip_bad), (drawing.id_field, drawing.prefix_field, drawing.field)
+    completions = read_completions(_systems(drawing.system), *fields, problems)
     study = draw_study(
         completions,
         study_id=secrets.token_hex(4),
@@ -96,13 +98,14 @@ def new(drawing: Annotated[Drawing, FLAT], *, as_json: AsJson = False) -> None:
         raters=_raters(drawing.raters),
         seed=drawing.seed,
         ties=drawing.ties,
-        checks=read_checks(drawing.checks_from) if drawing.checks_from else drawing.checks,
+        checks=read_checks(drawing.checks_from, problems) if drawing.checks_from else drawing.checks,
         repeats=drawing.repeats,
         closes=_moment(drawing.closes) if drawing.closes else None,
         title=drawing.title,
         question=drawing.question,
     )
     write_study(study, folder, drawing.url)
+    problems.report()
     notes = study.notes()
     if study.question != QUESTION:
         notes.append("The question stands in place of the criteria; the other words on the raters' pages are English.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+
+from scalegrad.data.problems import Problems
+from scalegrad.data.readers import STANDARD_INPUT, kind_of, name_of, nothing_in, read_records, text_of
+from scalegrad.data.records import Record
 
 
 @dataclass(frozen=True)
@@ -26,70 +28,81 @@ def read_completions(
     id_field: str = "id",
     prefix_field: str = "prefix",
     continuation_field: str = "continuation",
+    problems: Problems | None = None,
 ) -> Completions:
-    """Read one JSONL file a system, as `scalegrad complete` writes them, and make sure they continue the same prefixes.
+    """Read each system's file, as `scalegrad complete` writes them, and make sure they continue the same prefixes.
 
-    Lines are matched by id, in whatever order; a file whose lines have no id is matched by line number. The first
-    difference found is quoted in the `ValueError`.
+    A file is JSONL, or what else `data.read_texts` takes (.csv, .gz, .xz, a folder, "-"). Records are matched by id, in
+    whatever order; those of a file without ids by line number. The first difference is quoted in the `ValueError`. With
+    `problems` that skip, bad lines are left out, and so are prefixes that not every system continues.
     """
-    prefixes: dict[str, str] = {}
+    problems = Problems() if problems is None else problems
     texts: dict[str, dict[str, str]] = {}
-    first = ""
+    prefixes: dict[str, dict[str, str]] = {}
     for system, file in files.items():
-        own, texts[system] = _read(Path(file), id_field, prefix_field, continuation_field)
-        if not prefixes:
-            prefixes, first = own, str(file)
-        _check_same(prefixes, first, own, str(file))
-    return Completions(prefixes, texts)
+        prefixes[system], texts[system] = _read(file, id_field, prefix_field, continuation_field, problems)
+    first, *others = files
+    if problems.skip:
+        _keep_common(files, prefixes, texts, problems)
+    for system in others:
+        _check_same(prefixes[first], str(files[first]), prefixes[system], str(files[system]))
+    return Completions(prefixes[first], texts)
 
 
 def _read(
-    file: Path, id_field: str, prefix_field: str, continuation_field: str
+    file: str | Path, id_field: str, prefix_field: str, continuation_field: str, problems: Problems
 ) -> tuple[dict[str, str], dict[str, str]]:
     prefixes: dict[str, str] = {}
     texts: dict[str, str] = {}
     numbered: bool | None = None
-    for line, record in read_records(file):
-        if numbered is None:
-            numbered = id_field not in record
-        if numbered == (id_field in record):
-            raise ValueError(f"{file}, line {line}: either every line or none must have a field {id_field!r}")
-        key = str(line) if numbered else str(record[id_field])
+    for record in read_objects(file, problems):
+        fields = texts_in(record, (prefix_field, continuation_field), problems)
+        if fields is None:
+            continue
+        has_id = isinstance(record.content, dict) and id_field in record.content
+        numbered = not has_id if numbered is None else numbered
+        if numbered == has_id:
+            raise ValueError(f"{record.place}: either every line or none must have a field {id_field!r}")
+        key = str(record.line) if numbered else str(dict(record.content)[id_field])  # type: ignore[arg-type]
         if key in prefixes:
-            raise ValueError(f"{file}, line {line}: the id {key!r} was used before; each prefix may stand there once")
-        prefixes[key] = record_text(file, line, record, prefix_field)
-        texts[key] = record_text(file, line, record, continuation_field)
+            problems.add("its id was used before, and each prefix may stand there once", record.place, repr(key))
+            continue
+        prefixes[key], texts[key] = fields
     if not prefixes:
-        raise ValueError(f"{file} holds no completions")
+        raise ValueError(nothing_in(name_of(file), problems, "completion"))
     return prefixes, texts
 
 
-def read_records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a JSONL file with their line numbers; empty lines are passed over."""
-    with file.open(encoding="utf-8") as lines:
-        try:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                try:
-                    record = json.loads(line)
-                except json.JSONDecodeError as error:
-                    raise ValueError(f"{file}, line {number} is not JSON: {error}") from None
-                if not isinstance(record, dict):
-                    raise ValueError(f"{file}, line {number} must be a JSON object, not {type(record).__name__}")
-                yield number, record
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{file} is not UTF-8 text: {error}") from None
+def _keep_common(
+    files: Mapping[str, str | Path],
+    prefixes: dict[str, dict[str, str]],
+    texts: dict[str, dict[str, str]],
+    problems: Problems,
+) -> None:
+    """Leave out the prefixes that not every system continues."""
+    common = set.intersection(*(set(own) for own in prefixes.values()))
+    for system, own in prefixes.items():
+        for key in [key for key in own if key not in common]:
+            problems.add("a prefix that not every system continues", f"{files[system]}, prefix {key!r}")
+            del own[key], texts[system][key]
+    if not common:
+        raise ValueError(f"there is no prefix that every system continues ({problems})")
 
 
-def record_text(file: Path, line: int, record: dict[str, Any], field: str) -> str:
-    """A field of a line that must hold a text."""
-    value = record.get(field)
-    if not isinstance(value, str):
-        fields = ", ".join(map(repr, record))
-        raise ValueError(f"{file}, line {line}: field {field!r} must be a text; the line has {fields or 'no fields'}")
-    # JSON can spell half a surrogate pair; no encoding can store it.
-    return value.encode("utf-8", "replace").decode("utf-8")
+def read_objects(file: str | Path, problems: Problems) -> Iterator[Record]:
+    """The records of a file with fields; a name that says nothing of the format is taken for JSONL."""
+    folder = Path(file).is_dir()
+    kind = "jsonl" if str(file) == STANDARD_INPUT else None if folder else kind_of(file) or "jsonl"
+    return read_records(file, format=kind, problems=problems)
+
+
+def texts_in(record: Record, fields: Sequence[str], problems: Problems) -> tuple[str, ...] | None:
+    """The fields of a record, each of which must hold a text; None if one does not and the record is skipped."""
+    if isinstance(record.content, str):
+        problems.add("a text, not an object", record.place)
+        return None
+    values = [text_of(record, field, problems) for field in fields]
+    return None if None in values else tuple(map(str, values))
 
 
 def _check_same(prefixes: dict[str, str], first: str, own: dict[str, str], file: str) -> None:

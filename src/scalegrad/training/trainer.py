@@ -128,13 +128,15 @@ class RunTrainer(Trainer):  # type: ignore[misc]
         rows = [list(range(i * size, min((i + 1) * size, len(self.eval_dataset)))) for i in turns]
         sums = [torch.zeros(2, device=self.args.device)]
         self.model.eval()
+        loader = self.callback_handler.eval_dataloader = self._loader(self.eval_dataset, rows)
         with torch.no_grad(), self.compute_loss_context_manager():
-            for inputs, counts in zip(self._loader(self.eval_dataset, rows), real, strict=True):
+            for inputs, counts in zip(loader, real, strict=True):
                 inputs = self._prepare_inputs(inputs)
                 summed = self.model(**inputs, num_items_in_batch=1).loss
                 tokens = self._targets(inputs["labels"]).ne(IGNORED).sum()
                 if counts:
                     sums.append(torch.stack([summed.float(), tokens.float()]))
+                self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
         total = torch.stack(sums).cpu().double().sum(0)
         if world > 1:
             total = total.to(self.args.device)

@@ -5,6 +5,7 @@ import os
 import random
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -176,12 +177,15 @@ def test_texts_without_a_word_are_refused_in_a_sentence(written):
 def test_progress_counts_on_through_both_readings(written, monkeypatch, limit):
     x, own = written(x=["a b c d"] * 1000, own=["e f g h i"] * 1000)
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(b"a b c d\n" * 1000)))
-    told = {x: [], own: [], "-": []}
-    measure_files([x, "-"], own, words=2, limit=limit, progress=lambda source, read: told[source].append(read))
-    assert all(reads == sorted(reads) for reads in told.values())
-    lines = 1000 if limit is None else 512  # the last of which is told
-    assert {source: reads[-1] for source, reads in told.items()} == {
-        x: 2 * 8 * lines,
-        own: 2 * 10 * lines,
-        "-": 8 * lines,  # held, so read once
+    calls = {}
+    measure_files(
+        [x, "-"], own, words=2, limit=limit,
+        progress=lambda what, done, total: calls.setdefault(what, []).append((done, total)),
+    )  # fmt: skip
+    assert all(reads == sorted(reads) for reads in calls.values())
+    lines = 1000 if limit is None else 512  # the last of which is reported
+    assert {what: reads[-1] for what, reads in calls.items()} == {
+        f"reading {Path(x).name} (bytes)": (2 * 8 * lines, 2 * 8 * 1000),
+        f"reading {Path(own).name} (bytes)": (2 * 10 * lines, 2 * 10 * 1000),
+        "reading standard input (bytes)": (8 * lines, 0),  # held, so read once
     }

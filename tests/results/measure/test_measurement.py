@@ -43,11 +43,11 @@ def test_figures_against_the_definition():
 def test_stuck_means_that_the_loop_reaches_the_end():
     measured = measure([HUMAN, STUCK, ENDED], "x")
     assert measured.values.groups("stuck").tolist() == [0.0, 1.0, 0.0]
-    # The stop of "horses.", three times "The horses are brown.", and "The horses are": 1 + 12 + 3.
+    # The stop of "horses.", three times "The horses are brown.", and "The horses are": 1 + 15 + 3.
     loop = measured.values.groups("loop")
     assert math.isnan(loop[0])
     assert math.isnan(loop[2])
-    assert loop[1] == 16
+    assert loop[1] == 19
 
 
 def test_a_word_cut_at_the_end_is_still_stuck():
@@ -75,8 +75,8 @@ def test_worst_are_those_with_the_longest_loops_wherever_they_stand(monkeypatch)
     texts = [HUMAN] * 40
     texts[30], texts[7], texts[22] = "go on " * 50, "go on " * 20, "go on " * 30
     worst = measure(texts, "x", worst=3).worst
-    assert [(quote.number, quote.loop_words) for quote in worst] == [(31, 100), (23, 60), (8, 40)]
-    assert worst[2].cycle_words == 2
+    assert [(quote.number, quote.loop_tokens) for quote in worst] == [(31, 100), (23, 60), (8, 40)]
+    assert worst[2].cycle_tokens == 2
     assert worst[2].repeats == 20.0
 
 
@@ -92,6 +92,22 @@ def test_long_texts_are_quoted_in_part():
     assert quote.loop.startswith("x1 y2 x1")
     assert quote.loop.endswith("…")
     assert len(quote.loop) + len(quote.after) < 400
+
+
+def test_the_quote_shows_the_repetition_of_a_long_cycle():
+    cycle = " ".join(f"word{number}" for number in range(120)) + ". "
+    (quote,) = measure(["A beginning that is long enough to be cut before the loop. " + cycle * 3], "x", worst=1).worst
+    assert quote.loop.count("word0 word1") == 2
+    assert len(quote.before) <= 61
+    assert len(quote.loop) < 350
+
+
+def test_a_loop_is_counted_as_its_finder_counts():
+    """Four words of punctuation are eight tokens, and no loop is shorter."""
+    measured = measure(["It goes on, no, no, no, no,"], "x")
+    assert measured.values.mean("loop") >= 8
+    assert measured.worst[0].loop_tokens == measured.values.mean("loop")
+    assert measured.worst[0].tokens == 12
 
 
 def test_no_texts_at_all():

@@ -9,7 +9,7 @@ from rich.console import Console
 from scalegrad.results.measure import build_report, measure
 from scalegrad.results.measure.page import page, write_page
 from scalegrad.results.measure.terminal import print_report
-from scalegrad.results.measure.wording import sentences
+from scalegrad.results.measure.wording import MEANINGS, TITLES, printable, sentences
 
 EVIL = '<script>alert(1)</script> \x1b[31m[bold]"&\u202e ' + "say it again now " * 10
 REPORT = build_report(
@@ -40,6 +40,27 @@ def test_terminal_shows_no_control_characters_and_marks_the_loop():
     coloured = printed(100, force_terminal=True, color_system="standard")
     assert "\x1b[1;31msay it" in coloured
     assert "⟪" not in coloured
+
+
+@pytest.mark.parametrize("width", [60, 140])
+def test_legend_and_columns_use_the_same_words(width):
+    text = " ".join(printed(width).split())
+    for name in MEANINGS:
+        assert f"{TITLES[name]}: " in text
+        assert f" {TITLES[name]} " in text
+
+
+@pytest.mark.parametrize("sign", ["\u200d", "\u200c", "\u00ad", "\u200f", "\ufe0f", "\U000e0067"])
+def test_harmless_format_characters_stay(sign):
+    assert printable(f"a{sign}b") == f"a{sign}b"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a\u00a0b\tc", "a b c"), ("a\r\nb\u2028c", "a⏎b⏎c"), ("\u202e\u2066\x07\x9b\ud800", "\ufffd" * 5)],
+)
+def test_spaces_line_breaks_and_what_could_do_harm(text, shown):
+    assert printable(text) == shown
 
 
 class Tags(HTMLParser):

@@ -128,7 +128,7 @@ def test_dictionary_is_json_without_nan(report):
     assert never_stuck["rows"][0]["figures"]["loop"] == {"mean": None, "low": None, "high": None}
     assert plain["rows"][0]["figures"]["rep_1"]["mean"] == report.rows[0].figures["rep_1"].mean
     assert plain["differences"][0]["figures"]["rep_1"]["p_value"] < 0.001
-    assert plain["worst"]["bad"][0]["loop_words"] == 60
+    assert plain["worst"]["bad"][0]["loop_tokens"] == 114
 
 
 def test_own_human_texts_are_cut_to_the_length(tmp_path):

@@ -125,8 +125,8 @@ def test_a_trained_captioner_describes_images_and_is_scored(trained, tmp_path, c
         main(["caption", "describe", run, *images, "--skip-bad", "--json", "--strategy", "greedy"])
     shown = capsys.readouterr()
     assert list(json.loads(shown.out)) == [images[0]]
-    assert "left out: 1 with an image that cannot be read" in shown.err
-    assert "1 with no image file" in shown.err
+    assert "left out: 1 × an image that cannot be read" in shown.err
+    assert "1 × no image file" in shown.err
     assert "b.png cannot be read as an image" in failed(capsys, "describe", run, *images[:2])
     with pytest.raises(SystemExit):
         main(["caption", "evaluate", run, "--limit", "2", "--strategy", "greedy,block=1", "--json"])
@@ -137,9 +137,9 @@ def test_a_trained_captioner_describes_images_and_is_scored(trained, tmp_path, c
 
 def test_scoring_on_images_keeps_their_features(trained, tmp_path, capsys, monkeypatch):
     """Beside a run, where training would look for them; beside the paragraphs if the captioner is no run."""
+    from scalegrad.data.problems import Problems
     from scalegrad.tasks.captioning import extraction
     from scalegrad.tasks.captioning.features import open_features
-    from scalegrad.tasks.captioning.problems import Problems
 
     images, runs, texts = tmp_path / "images", tmp_path / "runs", tmp_path / "texts"
     for folder in (images, texts):
@@ -188,7 +188,7 @@ def test_own_paragraphs_and_features(tmp_path, capsys):
     }
     asked = ["train", "--out", str(tmp_path / "out"), "--features", str(tmp_path / "regions.npz"), "--objective", "mle"]
     asked += [word for name, path in files.items() for word in (f"--{name}", path)]
-    assert "image 3: no features (--skip-bad leaves such items out)" in failed(capsys, *asked)
+    assert "image 3: no features; --skip-bad" in failed(capsys, *asked)
     with pytest.MonkeyPatch.context() as patched:
         small = {"hidden_size": 8, "attention_size": 4, "epochs": 1, "more_than": 0, "evaluations": 1}
         from scalegrad.tasks.captioning import training
@@ -200,7 +200,7 @@ def test_own_paragraphs_and_features(tmp_path, capsys):
             main(["caption", *asked, "--skip-bad", "--json"])
     assert not stopped.value.code
     shown = capsys.readouterr()
-    assert "left out: 1 with no features (image 3)" in shown.err
+    assert "left out: 1 × no features (image 3)" in shown.err
     assert {row["corpus"] for row in json.loads(shown.out)["rows"] if "corpus" in row} == {"test.json"}
     assert "data:image" not in (tmp_path / "out" / "report.html").read_text()
     model = str(tmp_path / "out" / "mle-seed-0")

@@ -7,8 +7,8 @@ import torch
 import transformers as hf
 from PIL import Image
 
+from scalegrad.data.problems import Problems
 from scalegrad.tasks.captioning.extraction import extract, features_of, images_in, load_extractor, read_image
-from scalegrad.tasks.captioning.problems import Problems
 from scalegrad.tasks.captioning.scenes import make_scene
 
 PLAIN = {"do_normalize": False, "do_rescale": True}
@@ -125,7 +125,7 @@ def test_a_truncated_image_is_named_and_counted_or_stops_the_work(folder):
     assert sorted(found) == ["0", "2"]
     assert problems.count == 2
     assert "1.png cannot be read as an image" in str(problems)
-    assert "1 with no image file" in str(problems)
+    assert "1 × no image file" in str(problems)
     assert seen == [(4, 4)]
     with pytest.raises(ValueError, match=r"1\.png cannot be read as an image"):
         extract(images, load_extractor())

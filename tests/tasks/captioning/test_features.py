@@ -8,10 +8,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from scalegrad.data.problems import Problems
 from scalegrad.tasks.captioning.dataset import examples_of
 from scalegrad.tasks.captioning.features import open_features
 from scalegrad.tasks.captioning.paragraphs import Captioned
-from scalegrad.tasks.captioning.problems import Problems
 
 REGIONS = {"7": np.arange(6, dtype=np.float32).reshape(2, 3), "12": np.ones((5, 3), dtype=np.float16)}
 
@@ -112,10 +112,8 @@ def test_bad_items_are_named_and_counted_or_stop_the_work(tmp_path):
     found = examples_of(items, open_features(tmp_path), problems)
     assert [example.image_id for example in found] == ["7", "8"]
     assert problems.count == 3
-    assert problems.as_dict()["no features"] == ["image 11"]
-    assert str(problems).startswith(
-        "1 with no features (image 11); 1 with features of another size than 3 (image 9 (4))"
-    )
+    assert problems.places["no features"] == ["image 11"]
+    assert problems.places["features of another size than 3"] == ["image 9 (4)"]
     with pytest.raises(ValueError, match="image 11: no features"):
         examples_of(items, open_features(tmp_path))
     with pytest.raises(ValueError, match="no image of 1 has features"):

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from scalegrad.data.problems import Problems
 from scalegrad.tasks.captioning.paragraphs import VISUAL_GENOME_SIZES, Captioned, check_sizes, read_coco
-from scalegrad.tasks.captioning.problems import Problems
 from scalegrad.tasks.captioning.vocabulary import build_tokenizer, join_words, paragraph_words, text_of
 
 
@@ -33,12 +33,12 @@ def test_what_does_not_match_is_named_and_counted_or_stops_the_work(tmp_path):
     path = write(tmp_path / "val.json", [7, 8, 9], [(8, "Dogs."), (11, "No image."), (9, "  ")])
     problems = Problems(skip=True)
     assert [item.image_id for item in read_coco(path, problems)] == ["8"]
-    assert problems.as_dict() == {
+    assert problems.places == {
         "a caption and no image": ["val.json, image 11"],
         "an empty caption": ["val.json, image 9"],
         "no caption": ["val.json, image 7", "val.json, image 9"],
     }
-    with pytest.raises(ValueError, match=r"val\.json, image 11: a caption and no image \(--skip-bad"):
+    with pytest.raises(ValueError, match=r"val\.json, image 11: a caption and no image; --skip-bad"):
         read_coco(path)
 
 

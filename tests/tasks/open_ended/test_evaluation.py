@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from scalegrad.data import encode_corpus, gpt2_tokenizer
+from scalegrad.data import Problems, encode_corpus, gpt2_tokenizer
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended import evaluation
 from scalegrad.tasks.open_ended.config import Evaluation
@@ -309,3 +312,14 @@ def test_corpora_by_name(tmp_path):
     assert find_corpus(str(reviews)).text.startswith("Review <br />0.\n")
     with pytest.raises(FileNotFoundError, match="it may be wikitext-103"):
         find_corpus("nowhere.txt")
+
+
+def test_a_corpus_is_a_folder_or_standard_input_too(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("One.\n\nTwo.\n")
+    (tmp_path / "b.jsonl").write_text('{"text": "Three."}\nbroken\n')
+    problems = Problems(skip=True)
+    corpus = find_corpus(str(tmp_path), problems=problems)
+    assert (corpus.name, corpus.text, problems.count) == (tmp_path.name, "One.\n\nTwo.\nThree.\n", 1)
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(b"One.\nTwo.\n")))
+    corpus = find_corpus("-")
+    assert (corpus.name, corpus.text) == ("standard input", "One.\nTwo.\n")

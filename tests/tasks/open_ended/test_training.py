@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from scalegrad import decoding
+from scalegrad.objectives import parse
 from scalegrad.runs import Run
-from scalegrad.tasks.open_ended import training
+from scalegrad.tasks.open_ended import data, training
 from scalegrad.tasks.open_ended.config import TrainConfig
 from scalegrad.tasks.open_ended.training import train
-from scalegrad.training import Settings
+from scalegrad.training import Settings, training_progress
 from tests.tasks.open_ended.conftest import tiny_model
 
 QUICK = Settings(max_steps=2, batch=2, tracker=())
@@ -55,6 +56,27 @@ def broken(saved, tmp_path):
         return str(folder)
 
     return make
+
+
+def test_the_second_run_of_a_sweep_reads_nothing_again(saved, text_file, tmp_path, monkeypatch):
+    """Same text, length and model: the tokenizer is loaded once and the text read once, and validation is reported."""
+    loads, reads, calls = [], [], []
+
+    def counting(function, seen):
+        return lambda *arguments, **options: seen.append(str(arguments[0])) or function(*arguments, **options)
+
+    monkeypatch.setattr(training, "load_tokenizer", counting(training.load_tokenizer, loads))
+    monkeypatch.setattr(data, "read_records", counting(data.read_records, reads))
+    config = TrainConfig(str(saved), (str(text_file),), length=32, settings=QUICK)
+    report = training_progress(lambda *call: calls.append(call), "mle")
+    first = train(replace(config, objective=parse("mle")), tmp_path / "mle", callbacks=[report])
+    second = train(replace(config, objective=parse("sg=0.5")), tmp_path / "sg")
+    assert (len(loads), len(reads)) == (1, 1)
+    assert first.run.config["data"] == second.run.config["data"]
+    validations = [(done, total) for what, done, total in calls if "validating" in what]
+    assert validations
+    assert all(done <= total for done, total in validations)
+    assert validations[-1][0] == validations[-1][1]
 
 
 MISTAKES = [

@@ -35,10 +35,12 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
     assert err.count("articles are longer than 192 tokens and cut there") == 1  # said once, for both objectives
     assert (out / "selector-seed-0" / "model" / "config.json").is_file()
     steps = [(what.split(" · ")[0], done, total) for what, done, total in drawn]
-    assert [step for step in steps if step[0] != "selector"] == [
+    assert [step for step in steps if step[0] in ("mle", "sg=0.8")] == [
         (name, done, 2) for name in ("mle", "sg=0.8") for done in (1, 2)
     ]
-    assert steps[0][:2] == ("selector", 1)
+    assert ("mle: validating (batches)", 1, 1) in steps
+    assert steps[0] == ("tokenising (pairs)", 8, 8)
+    assert ("selector", 1) in [step[:2] for step in steps]
 
     code, told, err = run(
         capsys, "evaluate", out, "--limit", "3", "--beta", "0", "--beta", "1", "--strategy", "top_k=40", "--json",
@@ -58,17 +60,13 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
 
     articles = tmp_path / "articles.jsonl"
     long = "the cat sat on the mat . " * 60
-    articles.write_text(f'{{"id": "a", "article": "the cat sat ."}}\nbroken\n{{"article": ""}}\n{{"text": "{long}"}}\n')
+    articles.write_text(f'{{"id": "a", "article": "the cat sat ."}}\n\n{{"text": "{long}"}}\n')
     code, told, err = run(capsys, "write", out / "mle-seed-0", articles, "--new-tokens", "4")
     assert code == 0
     lines = [json.loads(line) for line in told.splitlines()]
-    assert [line["id"] for line in lines] == ["a", "line 2", "line 3", "line 4"]
-    assert [line.get("problem") for line in lines] == [None, "malformed: not JSON", "without an article", None]
-    assert [bool(line["summary"]) for line in lines] == [True, False, False, True]
-    assert err.strip() == (
-        "2 summaries; 2 of 4 articles could not be read: their lines say why; "
-        "1 of 2 articles is longer than 192 tokens and cut there"
-    )
+    assert [line["id"] for line in lines] == ["a", "line 3"]
+    assert all(line["summary"] for line in lines)
+    assert err.splitlines()[-1] == "2 summaries; 1 of 2 articles is longer than 192 tokens and cut there"
     code, told, _ = run(
         capsys,
         "write",
@@ -80,8 +78,15 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
         tmp_path / "s.jsonl",
         "--json",
     )
-    assert json.loads(told)["left_out"] == 2
+    assert json.loads(told)["summarised"] == 2
     assert [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()] == lines
+    articles.write_text('{"article": "the cat sat ."}\nbroken\n')
+    code, told, err = run(capsys, "write", out / "mle-seed-0", articles)
+    assert (code, told) == (2, "")
+    assert "articles.jsonl, line 2: not JSON" in err
+    code, told, err = run(capsys, "write", out / "mle-seed-0", articles, "--skip-bad", "--new-tokens", "4")
+    assert (code, len(told.splitlines())) == (0, 1)
+    assert err.count("1 left out: 1 × not JSON") == 1
 
 
 @pytest.mark.parametrize(

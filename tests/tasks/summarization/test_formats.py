@@ -1,12 +1,14 @@
 """What models read and are trained on, id by id."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from transformers import BartConfig, GenerationConfig, GPT2Config, T5Config
 
 from scalegrad.data.pairs import Pair
 from scalegrad.tasks.summarization.bertsum import BertSumConfig, load_bert_tokenizer
-from scalegrad.tasks.summarization.formats import BertSumFormat, CausalFormat, Collate, EncoderDecoderFormat, format_for
+from scalegrad.tasks.summarization.formats import BertSumFormat, CausalFormat, EncoderDecoderFormat, format_for, padding
 from tests.tiny_bert import tiny_tokenizer
 
 PAIR = Pair("1", ("the cat sat .", "it was red .", "a dog ran ."), ("the cat sat\nit was big",))
@@ -145,9 +147,9 @@ def test_what_cannot_be_is_said():
 
 def test_collate_on_both_sides():
     rows = [{"input_ids": [5, 6, 7], "sentence_positions": [0]}, {"input_ids": [8], "sentence_positions": [0, 2]}]
-    batch = Collate(9)(rows)
+    batch = padding(SimpleNamespace(pad_token_id=9))(rows)
     assert batch["input_ids"].tolist() == [[5, 6, 7], [8, 9, 9]]
     assert batch["attention_mask"].tolist() == [[1, 1, 1], [1, 0, 0]]
     assert batch["sentence_positions"].tolist() == [[0, -1], [0, 2]]
     assert batch["input_ids"].dtype == torch.int64
-    assert Collate(9, left=True)(rows)["input_ids"].tolist() == [[5, 6, 7], [9, 9, 8]]
+    assert padding(SimpleNamespace(pad_token_id=9), left=True)(rows)["input_ids"].tolist() == [[5, 6, 7], [9, 9, 8]]

@@ -19,7 +19,7 @@ from scalegrad.tasks.summarization.formats import BertSumFormat, format_for
 from scalegrad.tasks.summarization.models import load_summarizer
 from scalegrad.tasks.summarization.noam import Noam
 from scalegrad.tasks.summarization.recipes import RECIPES, Recipe, paper
-from scalegrad.tasks.summarization.training import selector_examples, train
+from scalegrad.tasks.summarization.training import selector_example, train
 from scalegrad.tasks.summarization.writing import summarize
 from scalegrad.training import Settings
 from tests.tiny_bert import WORDS, save_tiny_bert, tiny_tokenizer
@@ -186,7 +186,7 @@ def test_label_smoothing_under_scalegrad_through_the_model(bert_folder):
 def test_selector_labels_are_the_oracles(bert_folder):
     form = BertSumFormat(load_bert_tokenizer(bert_folder), source_tokens=13)
     pair = Pair("1", ("the cat sat .", "a dog ran .", "it was red ."), ("a dog ran\nit was red",))
-    (example,) = selector_examples([pair], form)
+    example = selector_example(pair, form)
     assert example["labels"] == [0, 1]  # the third sentence, which the oracle takes too, is out of reach
     assert example["sentence_positions"] == [0, 6]
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from scalegrad.data import read_texts
+from scalegrad.data import Problems, read_texts
+from scalegrad.data.readers import name_of
 from scalegrad.results.measure.beginnings import paired_beginnings, word_counts
 from scalegrad.results.measure.measurement import Measurement, measure
 from scalegrad.results.measure.side_by_side import MeasureReport, build_report
+from scalegrad.runs.progress import Progress
 
-# Told the file (as it was given) and the bytes read of it so far, in all readings together.
-Progress = Callable[[str, int], None]
-
-Texts = Callable[[str], Iterable[str]]  # the texts of a file (as it was given)
+Texts = Callable[[str], Iterable[str]]  # the texts of a source (as it was named)
 
 
 def measure_files(
@@ -28,13 +28,14 @@ def measure_files(
     limit: int | None = None,
     words: int | None = None,
     worst: int = 3,
+    problems: Problems | None = None,
     progress: Progress | None = None,
 ) -> MeasureReport:
     """Measure files side by side, with human text of the same length: the embedded one, or the texts of `human`.
 
-    Files stream: memory does not grow with them. `field`, `format` and `separator` are those of `data.read_texts`;
-    `limit` reads only the first texts of each; `worst` texts of each are quoted. Texts of `human` are cut to the
-    median length of the systems (the longest, if they differ).
+    A source is a file, a folder or "-", and streams: memory does not grow with it. `field`, `format`, `separator` and
+    `problems` are those of `data.read_texts`; `limit` reads only the first texts of each source; `worst` texts of each
+    are quoted. Texts of `human` are cut to the median length of the systems (the longest, if they differ).
 
     With `words` each text is cut after so many words, and texts with fewer are left out; files with equally many texts
     all leave out a text that is too short in one of them. Files are then read twice, first to count words; what can be
@@ -60,17 +61,21 @@ def measure_files(
     if worst < 0:
         raise ValueError(f"worst is {worst}; expected 0 or more texts to quote")
 
+    problems = Problems() if problems is None else problems
+    readings = 1 if words is None else 2
     bytes_read: dict[str, int] = {}
 
     def texts(source: str) -> Iterator[str]:
-        before = bytes_read.get(source, 0)  # by an earlier reading
+        before = bytes_read.get(source, 0)  # by an earlier reading, which counted the bad lines
 
-        def told(read: int) -> None:
-            bytes_read[source] = before + read
+        def report(what: str, done: int, total: int) -> None:
+            bytes_read[source] = before + done
             if progress:
-                progress(source, before + read)
+                progress(what, before + done, readings * total)
 
-        return islice(read_texts(source, field, format=format, separator=separator, progress=told), limit)
+        bad = Problems(problems.skip) if before else problems
+        options: dict[str, Any] = {"format": format, "separator": separator, "problems": bad, "progress": report}
+        return islice(read_texts(source, field, **options), limit)
 
     files = dict(zip(_names(sources), sources, strict=True))
     own_human = {} if human is None else {f"human ({_name(human)})": human}
@@ -90,15 +95,14 @@ def _measure_beginnings(files: dict[str, str], texts: Texts, words: int, worst: 
     """Measure the first words of the texts of files {name: source}, read once to count words and once to measure."""
     beginnings = paired_beginnings({name: word_counts(texts(source)) for name, source in files.items()}, words)
     return [
-        measure(texts(source), name, worst, kept)
-        for (name, source), kept in zip(files.items(), beginnings, strict=True)
+        measure(texts(source), name, worst, cut) for (name, source), cut in zip(files.items(), beginnings, strict=True)
     ]
 
 
 def _repeatable(texts: Texts) -> Texts:
     """Read a file anew each time; hold what can be read only once (standard input, a pipe)."""
     held = cache(lambda source: list(texts(source)))
-    return lambda source: texts(source) if source != "-" and Path(source).is_file() else held(source)
+    return lambda source: texts(source) if Path(source).is_file() or Path(source).is_dir() else held(source)
 
 
 def _names(sources: Sequence[str]) -> list[str]:
@@ -108,4 +112,4 @@ def _names(sources: Sequence[str]) -> list[str]:
 
 
 def _name(source: str) -> str:
-    return "standard input" if source == "-" else Path(source).name
+    return name_of(Path(source).name or source)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalegrad.metrics import Loop, RepetitionCounter, clean_up_spaces, compression_ratio, longest_loops, words
-from scalegrad.metrics.word_tokens import batches
+from scalegrad.metrics.word_tokens import WORD, batches
 from scalegrad.results.measure.beginnings import Beginnings
 from scalegrad.results.measure.grouped_values import GroupedValues
 from scalegrad.results.measure.human import first_words, looks_like_wikitext
@@ -19,30 +20,31 @@ Floats = NDArray[np.float64]
 
 PER_TEXT = ["rep_1", "rep_2", "rep_3", "rep_4", "stuck", "loop", "compression", "words"]
 
-_BEFORE, _INSIDE, _AFTER = 120, 260, 60  # characters of a quoted text: before its loop, of the loop, after it
+_BEFORE, _INSIDE, _AFTER = 60, 320, 60  # characters of a quoted text: before its loop, of the loop, after it
 
 
 @dataclass(frozen=True)
 class Quote:
     """One of the worst texts: where it stands, and a piece of it with the loop apart from what surrounds it.
 
-    `number` counts the texts from 1, those left out included; `loop` is empty for a text without one. Lengths are in
-    words between spaces; `repeats` says how often the loop's cycle is said.
+    `number` counts the texts from 1, those left out included; `loop` is empty for a text without one, and of a long
+    cycle shows where it begins and where it is said again. Lengths are in word tokens (words and punctuation marks), as
+    the loop finder counts; `repeats` says how often the loop's cycle is said.
     """
 
     number: int
     before: str
     loop: str
     after: str
-    words: int
-    loop_words: int
+    tokens: int
+    loop_tokens: int
     repeats: float
     rep_1: float
 
     @property
-    def cycle_words(self) -> int:
-        """How many words the cycle has that the loop repeats (0 for a text without a loop)."""
-        return max(round(self.loop_words / self.repeats), 1) if self.loop else 0
+    def cycle_tokens(self) -> int:
+        """How many tokens the cycle has that the loop repeats (0 for a text without a loop)."""
+        return max(round(self.loop_tokens / self.repeats), 1) if self.loop else 0
 
 
 @dataclass
@@ -50,8 +52,8 @@ class Measurement:
     """What was measured on one system's texts; `measure` makes it.
 
     `values` holds the figures of each text under the names of `PER_TEXT`: Rep-n; whether the text ends stuck in a loop;
-    the words of that loop (only for texts that are stuck); how many times shorter the text gets when compressed; its
-    words. Words are those between spaces.
+    the word tokens of that loop (only for texts that are stuck); how many times shorter the text gets when compressed;
+    its words between spaces.
     """
 
     name: str
@@ -113,7 +115,7 @@ def measure(
     for batch in batches(measurable):
         figures: dict[str, Floats] = counter.add(batch)
         loops = _loops(batch, figures["rep_4"])
-        looped = [_words_in(loop, text) for loop, text in zip(loops, batch, strict=True)]
+        looped = [loop.length if loop else 0 for loop in loops]
         stuck = [loop is not None and _runs_to_the_end(loop, text) for loop, text in zip(loops, batch, strict=True)]
         lengths = [len(text.split()) for text in batch]
         figures["stuck"] = np.array(stuck, dtype=np.float64)
@@ -141,10 +143,6 @@ def _loops(batch: list[str], rep_4: Floats) -> list[Loop | None]:
     return loops
 
 
-def _words_in(loop: Loop | None, text: str) -> int:
-    return len(text[slice(*loop.span)].split()) if loop and loop.span else 0
-
-
 def _runs_to_the_end(loop: Loop, text: str) -> bool:
     assert loop.span is not None  # it was found in a text
     return len(words(text[loop.span[1] :][:200])) <= 1
@@ -160,7 +158,7 @@ def _keep_worst(
         if not np.isnan(rep_1[index]):
             quote = _quote(batch[index], loops[index], first + int(index), looped[index], float(rep_1[index]))
             measured.worst.append(quote)
-    measured.worst.sort(key=lambda quote: (-quote.loop_words, -quote.rep_1, quote.number))
+    measured.worst.sort(key=lambda quote: (-quote.loop_tokens, -quote.rep_1, quote.number))
     del measured.worst[worst:]
 
 
@@ -171,6 +169,10 @@ def _quote(text: str, loop: Loop | None, number: int, looped: int, rep_1: float)
         before = before[: _BEFORE + _INSIDE] + "…"
     elif len(before) > _BEFORE:
         before = "…" + before[-_BEFORE:]
-    inside = inside[:_INSIDE] + "…" if len(inside) > _INSIDE else inside
+    if loop and len(inside) > _INSIDE:
+        again = next(islice(WORD.finditer(inside), loop.period, None)).start()  # where the cycle is said again
+        half = _INSIDE // 2
+        shows = again <= half
+        inside = inside[:_INSIDE] + "…" if shows else f"{inside[:half]} … {inside[again : again + half]}…"
     after = after[:_AFTER] + "…" if len(after) > _AFTER else after
-    return Quote(number, before, inside, after, len(text.split()), looped, loop.repeats if loop else 0.0, rep_1)
+    return Quote(number, before, inside, after, len(words(text)), looped, loop.repeats if loop else 0.0, rep_1)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scalegrad.counts import are, counted
 from scalegrad.metrics import repetition
 from scalegrad.metrics.significance import bootstrap, paired_bootstrap, permutation_test
+from scalegrad.metrics.variety import diversity_of
 from scalegrad.results.measure.grouped_values import GroupedValues
 from scalegrad.results.measure.human import embedded_blocks
 from scalegrad.results.measure.measurement import PER_TEXT, Measurement, Quote, measure
@@ -136,9 +137,9 @@ def _row(measured: Measurement, human: bool = False, uniq_w: tuple[int | None, i
 
 
 def _diversity(reps: Floats) -> float:
-    """The product of 1 − Rep-n for n = 2, 3, 4 of texts [texts, 3], as `metrics.diversity`."""
-    kept = reps[~np.isnan(reps[:, 0])]
-    return float(np.prod(1 - kept.mean(axis=0))) if len(kept) else float("nan")
+    """The diversity of texts with these Rep-2, Rep-3 and Rep-4 [texts, 3]."""
+    scored = reps[~np.isnan(reps[:, 0])]
+    return diversity_of(*scored.mean(axis=0).tolist()) if len(scored) else float("nan")
 
 
 def _items(values: GroupedValues, name: str) -> tuple[Floats, dict[str, Any]]:

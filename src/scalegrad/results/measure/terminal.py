@@ -23,7 +23,6 @@ from scalegrad.results.measure.wording import (
     spread,
 )
 
-_SHORT = TITLES | {"diversity": "divers.", "compression": "compr."}
 _COLUMNS = (*FIGURES[:4], "uniq_w", *FIGURES[4:], "texts")
 
 
@@ -35,7 +34,7 @@ def print_report(report: MeasureReport, console: Console) -> None:
     print_fitting(console, _table(report.rows), _upright_table(report.rows))
     for note in report.notes:
         console.print(Text(f"• {printable(note)}", style="yellow"))
-    meanings = [f"{_SHORT[name]}: {meaning}" for name, meaning in MEANINGS.items()]
+    meanings = [f"{TITLES[name]}: {meaning}" for name, meaning in MEANINGS.items()]
     console.print(Text("; ".join(meanings) + "; ±: half the width of the 95% interval.", style="dim"))
     for pair in report.differences:
         console.print()
@@ -52,7 +51,7 @@ def print_report(report: MeasureReport, console: Console) -> None:
 def _table(rows: list[Row]) -> Table:
     table = _empty_table()
     for name in _COLUMNS:
-        table.add_column(_SHORT[name], justify="right", no_wrap=True)
+        table.add_column(TITLES[name], justify="right", no_wrap=True)
     for row in rows:
         table.add_row(_label(row), *(_cell(row, name) for name in _COLUMNS), style="green" if row.human else "")
     return table

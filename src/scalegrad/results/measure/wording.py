@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 from scalegrad.counts import counted
 from scalegrad.results.measure.measurement import Quote
 from scalegrad.results.measure.side_by_side import MeasureReport
@@ -25,23 +27,26 @@ MEANINGS = {
     "uniq_w": "distinct words over all texts",
     "diversity": "(1 − Rep-2)(1 − Rep-3)(1 − Rep-4)",
     "stuck": "share of the texts that end in a loop",
-    "loop": "words of that loop, where there is one",
+    "loop": "tokens (words and punctuation marks) of that loop, where there is one",
     "compression": "how many times shorter zlib makes a text",
     "words": "words a text",
 }
 
 
-def describe(quote: Quote) -> str:
-    """What is wrong with a quoted text, in words.
+_TURNS = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}  # change the direction of a text
 
-    >>> describe(Quote(7, "a ", "b c b c b c b c", "", words=9, loop_words=8, repeats=4.0, rep_1=2 / 3))
-    '8 of its 9 words are a loop: 2 words, said 4 times'
+
+def describe(quote: Quote) -> str:
+    """What is wrong with a quoted text, in words; a token is a word or a punctuation mark, as for the loop finder.
+
+    >>> describe(Quote(7, "a ", "b c b c b c b c", "", tokens=9, loop_tokens=8, repeats=4.0, rep_1=2 / 3))
+    '8 of its 9 tokens are a loop: 2 tokens, said 4 times'
     """
     if not quote.loop:
         return f"no loop; Rep-1 {number('rep_1', quote.rep_1)}"
     times = f"{quote.repeats:.1f}".removesuffix(".0")
-    cycle = counted(quote.cycle_words, "word")
-    return f"{quote.loop_words:,} of its {quote.words:,} words are a loop: {cycle}, said {times} times"
+    cycle = counted(quote.cycle_tokens, "token")
+    return f"{quote.loop_tokens:,} of its {quote.tokens:,} tokens are a loop: {cycle}, said {times} times"
 
 
 def number(name: str, value: float) -> str:
@@ -92,12 +97,21 @@ def p_value(value: float) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with line breaks shown as ⏎ and control, direction and other invisible signs as �.
+    """The text with line breaks shown as ⏎, and as � whatever could steer a terminal or turn the text around.
 
-    >>> printable("a\\nb\\x1b[31m")
-    'a⏎b�[31m'
+    Format characters that only shape what stands beside them, such as the joiner inside an emoji, stay.
+
+    >>> printable("a\\nb\\x1b[31m"), printable("👩\\u200d🚀") == "👩\\u200d🚀"
+    ('a⏎b�[31m', True)
     """
-    return "".join(sign if sign.isprintable() else "⏎" if sign == "\n" else "\ufffd" for sign in text)
+    return "".join(map(_shown, text.replace("\r\n", "\n")))
+
+
+def _shown(sign: str) -> str:
+    category = "" if sign.isprintable() else unicodedata.category(sign)
+    if not category or (category == "Cf" and sign not in _TURNS):
+        return sign
+    return "⏎" if sign in "\n\u2028\u2029" else " " if category == "Zs" or sign == "\t" else "\ufffd"
 
 
 def sentences(report: MeasureReport) -> list[str]:

@@ -22,10 +22,10 @@ from scalegrad.options import FLAT, AsJson, Overwrite, SkipBad, option, several
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:
+    from scalegrad.data import Problems
     from scalegrad.runs import Row, Run
+    from scalegrad.runs.progress import Progress
     from scalegrad.tasks.captioning.dataset import Example
-    from scalegrad.tasks.captioning.problems import Problems
-    from scalegrad.tasks.captioning.scoring import Told
 
 app = App(
     name="caption",
@@ -127,8 +127,8 @@ def train(
     check_writable_folder(out, "out")
     need("transformers", extra="caption")
     quiet_transformers()
+    from scalegrad.data import Problems
     from scalegrad.tasks.captioning.experiment import SCALES, train_captioners
-    from scalegrad.tasks.captioning.problems import Problems
     from scalegrad.tasks.captioning.splits import Files, Source, load_splits
     from scalegrad.tasks.captioning.training import PAPER
 
@@ -147,7 +147,7 @@ def train(
         recipe = recipe if epochs is None else replace(recipe, epochs=epochs)
         options: dict[str, Any] = {"processes": captioning.parallel or None, "overwrite": overwrite}
         runs = train_captioners(source, recipe, out, objectives, range(seeds), progress=progress, **options)
-    _report_problems(problems)
+    problems.report()
     _show(runs, out, seeing.images, as_json)
 
 
@@ -181,9 +181,9 @@ def evaluate(
         find_place(model)
         if paragraphs is not None:
             seeing.check()
+    from scalegrad.data import Problems
     from scalegrad.tasks.captioning.experiment import rows_of_texts
     from scalegrad.tasks.captioning.paragraphs import read_coco
-    from scalegrad.tasks.captioning.problems import Problems
 
     problems = Problems(skip_bad)
     items = read_coco(paragraphs, problems)[:limit] if paragraphs else None
@@ -207,7 +207,7 @@ def evaluate(
             made = describe(network, tokenizer, [item.regions for item in examples], how, keys=keys)
             decoded = {"model": str(Path(model).resolve()), "decoding": how.decoding, "penalty": how.penalty}
             rows += rows_of_texts(score(made, references), **about, **decoded)
-    _report_problems(problems)
+    problems.report()
     if as_json:
         print(json.dumps({"rows": [row.as_dict() for row in rows], "notes": []}, indent=2))
     else:
@@ -238,8 +238,8 @@ def describe_images(
             raise FileNotFoundError(f"image: there is no file {path}")
     find_place(model)
     quiet_transformers()
+    from scalegrad.data import Problems
     from scalegrad.tasks.captioning.extraction import extract, load_extractor
-    from scalegrad.tasks.captioning.problems import Problems
     from scalegrad.tasks.captioning.scoring import describe
 
     problems = Problems(skip_bad)
@@ -254,7 +254,7 @@ def describe_images(
     else:
         for name, text in zip(regions, texts, strict=True):
             print(f"{name}: {text}")
-    _report_problems(problems)
+    problems.report()
 
 
 def _load(name: str) -> tuple[Any, Any]:
@@ -281,7 +281,7 @@ def _examples(
     cache: Path | None,
     problems: Problems,
     limit: int | None,
-    progress: Told,
+    progress: Progress,
 ) -> list[Example]:
     from scalegrad.tasks.captioning.dataset import examples_of
     from scalegrad.tasks.captioning.extraction import features_of
@@ -341,8 +341,3 @@ def _print_figures(rows: Sequence[Row], corpus: str) -> None:
     console.print(f"[bold]{corpus}[/bold], {counted(rows[0].n or 0, 'paragraph')}")
     comparison = compare(frame(rows))
     print_table(replace(comparison, systems=[one for one in comparison.systems if one.figures]), console)
-
-
-def _report_problems(problems: Problems) -> None:
-    if problems.count:
-        print(f"left out: {problems}", file=sys.stderr)

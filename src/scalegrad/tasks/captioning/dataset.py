@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from scalegrad.tasks.captioning.captioner import IGNORED
+from scalegrad.data.problems import Problems
 from scalegrad.tasks.captioning.features import Features
 from scalegrad.tasks.captioning.paragraphs import Captioned
-from scalegrad.tasks.captioning.problems import Problems
 from scalegrad.tasks.captioning.vocabulary import paragraph_words
+from scalegrad.training.collate import Pad
 
 MOST_TOKENS = 175
 POOL = 16  # batches that are sorted by length together
@@ -43,25 +43,16 @@ class Paragraphs:
         return {"region_features": self.examples[place].regions, "labels": torch.tensor(self.labels[place])}
 
 
-def collate(examples: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """Examples as a batch: regions padded with zeros and masked, labels padded with −100.
-
-    >>> short, long = torch.ones(1, 2), torch.ones(3, 2)
-    >>> batch = collate([{"region_features": short, "labels": torch.tensor([5, 2])},
-    ...                  {"region_features": long, "labels": torch.tensor([2])}])
-    >>> batch["region_mask"].tolist(), batch["labels"].tolist()
-    ([[1, 0, 0], [1, 1, 1]], [[5, 2], [2, -100]])
-    """
-    batch = regions_batch([example["region_features"] for example in examples])
-    labels = [example["labels"] for example in examples]
-    return {**batch, "labels": torch.nn.utils.rnn.pad_sequence(labels, batch_first=True, padding_value=IGNORED)}
+collate = Pad(masks={"region_features": "region_mask"})  # regions padded with zeros and masked, labels with −100
 
 
 def regions_batch(regions: Sequence[Tensor]) -> dict[str, Tensor]:
-    """Regions [R, F] of several images as `region_features` [B, R, F] and `region_mask` [B, R]."""
-    counts = torch.tensor([len(item) for item in regions])
-    mask = (torch.arange(int(counts.max())) < counts[:, None]).long()
-    return {"region_features": torch.nn.utils.rnn.pad_sequence(list(regions), batch_first=True), "region_mask": mask}
+    """Regions [R, F] of several images as `region_features` [B, R, F] and `region_mask` [B, R].
+
+    >>> regions_batch([torch.ones(1, 2), torch.ones(3, 2)])["region_mask"].tolist()
+    [[1, 0, 0], [1, 1, 1]]
+    """
+    return collate([{"region_features": item} for item in regions])
 
 
 def examples_of(items: Sequence[Captioned], features: Features, problems: Problems | None = None) -> list[Example]:

@@ -14,7 +14,7 @@ import torch
 from scalegrad.decoding import Greedy, Strategy, parse
 from scalegrad.objectives import Objective
 from scalegrad.runs import Job, Row, Run, rows_of, run_jobs, run_name, samples_name
-from scalegrad.runs.jobs import Progress
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.captioning.dataset import Example, Paragraphs
 from scalegrad.tasks.captioning.scoring import BETAS, TRIGRAMS, choose_beta, describe, repetitiveness, score
 from scalegrad.tasks.captioning.splits import Scenes, Source, forget_splits, load_splits

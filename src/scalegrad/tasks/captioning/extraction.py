@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
 
+from scalegrad.data.problems import Problems
 from scalegrad.extras import need
 from scalegrad.models.pretrained import find_device
 from scalegrad.runs import replacing
+from scalegrad.runs.progress import Done, Progress, bind
 from scalegrad.tasks.captioning.detector import load_detector
 from scalegrad.tasks.captioning.features import Features, open_features, save_features
-from scalegrad.tasks.captioning.problems import Problems
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -150,7 +151,7 @@ def extract(
     images: Mapping[str, Path | Image],
     extractor: Extractor,
     problems: Problems | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Done | None = None,
 ) -> dict[str, Tensor]:
     """Region features by id, of files or of images that are at hand; those that cannot be read go to `problems`."""
     problems = Problems() if problems is None else problems
@@ -174,7 +175,7 @@ def extract(
 
 
 def features_of(
-    folder: Path, name: str, cache: Path | None, problems: Problems, told: Callable[[str, int, int], None] | None = None
+    folder: Path, name: str, cache: Path | None, problems: Problems, progress: Progress | None = None
 ) -> Features:
     """The features of a folder of images by the extractor `name`, kept in `cache`, a folder (None: not kept).
 
@@ -182,12 +183,9 @@ def features_of(
     """
     images = images_in(folder)
 
-    def progress(done: int, total: int) -> None:
-        if told:
-            told(f"extracting features with {name}", done, total)
-
     def make() -> dict[str, Tensor]:
-        return extract(images, load_extractor(name, find_device()), problems, progress)
+        report = bind(progress, f"extracting features with {name}")
+        return extract(images, load_extractor(name, find_device()), problems, report)
 
     if cache is None:
         return make()

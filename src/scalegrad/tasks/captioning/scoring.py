@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 
 from scalegrad import decoding, metrics
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.captioning.dataset import MOST_TOKENS, Example, lengths, regions_batch
 from scalegrad.tasks.captioning.vocabulary import join_words, paragraph_words, text_of
 
 BETAS = tuple(number / 10 for number in range(11))
 TRIGRAMS = 3
 BATCH = 250
-
-Told = Callable[[str, int, int], None]  # what, how much of it is done, how much there is
 
 
 def describe(
@@ -86,7 +85,7 @@ def choose_beta(
     validation: Sequence[Example],
     strategy: decoding.Greedy,
     betas: Sequence[float] = BETAS,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> tuple[decoding.Greedy, dict[str, float]]:
     """`strategy` with the β of the highest CIDEr on `validation` (of equals the smallest), and the CIDEr of each β."""
     regions, references = [item.regions for item in validation], [item.paragraph for item in validation]
@@ -94,7 +93,7 @@ def choose_beta(
     for number, beta in enumerate(betas):
         texts = describe(model, tokenizer, regions, replace(strategy, gnmt=beta))
         found[f"{beta:g}"] = score(texts, references)["cider"]
-        if told:
-            told(f"length normalisation, {strategy}", number + 1, len(betas))
+        if progress:
+            progress(f"length normalisation, {strategy}", number + 1, len(betas))
     best = max(betas, key=lambda beta: (found[f"{beta:g}"], -beta))
     return replace(strategy, gnmt=best), found

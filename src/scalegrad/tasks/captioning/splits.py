@@ -12,12 +12,12 @@ from typing import Any
 
 from torch import Tensor
 
-from scalegrad.runs.jobs import Progress
+from scalegrad.data.problems import Problems
+from scalegrad.runs.progress import Progress, bind
 from scalegrad.tasks.captioning.dataset import Example, examples_of
 from scalegrad.tasks.captioning.extraction import SCENES, extract, features_of, load_extractor
 from scalegrad.tasks.captioning.features import open_features
 from scalegrad.tasks.captioning.paragraphs import check_disjoint, check_sizes, file_hash, read_coco
-from scalegrad.tasks.captioning.problems import Problems
 from scalegrad.tasks.captioning.scenes import make_scenes
 
 NAMES = ("train", "valid", "test")
@@ -121,10 +121,5 @@ def scene_examples(split: str, count: int, progress: Progress | None = None) -> 
 
 def scene_regions(split: str, count: int, progress: Progress | None = None) -> dict[str, Tensor]:
     """The region features of the first `count` drawn scenes of a split, by name."""
-
-    def drawing(done: int, total: int) -> None:
-        if progress:
-            progress(f"drawing {split} scenes", done, total)
-
     images = {scene.name: scene.image for scene in make_scenes(split, count)}
-    return extract(images, load_extractor(SCENES), progress=drawing)
+    return extract(images, load_extractor(SCENES), progress=bind(progress, f"drawing {split} scenes"))

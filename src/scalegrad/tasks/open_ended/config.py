@@ -41,8 +41,8 @@ class Training:
     """What to train on what, for whatever objective."""
 
     model: Model
-    data: tuple[str, ...]
-    """Files (.txt, .jsonl, .csv), folders, hub data sets (NAME:SPLIT), or wikitext-2, which is shipped."""
+    data: Annotated[tuple[str, ...], option(allow_leading_hyphen=True)]
+    """Files (.txt, .jsonl, .csv), folders, -, hub data sets (NAME:SPLIT), or wikitext-2, which is shipped."""
     _: KW_ONLY
     init: str | None = None
     """Start from new weights, of a config.json, or tiny, small or medium; MODEL gives the tokenizer."""
@@ -94,8 +94,8 @@ class TrainConfig(Training):
 class Evaluation:
     """What to measure of a model."""
 
-    corpus: tuple[str, ...] = ("wikitext-103",)
-    """wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH or a file. May be repeated."""
+    corpus: Annotated[tuple[str, ...], option(allow_leading_hyphen=True)] = ("wikitext-103",)
+    """wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH, a file or folder of texts, or -. May be repeated."""
     strategy: tuple[str, ...] = ("greedy",)
     """How to decode, such as greedy or greedy,gamma=0.2. May be repeated."""
     calibrate: float | None = None

@@ -21,7 +21,10 @@ from scalegrad.data import (
     read_texts,
     wikitext103,
 )
+from scalegrad.data.problems import Problems
+from scalegrad.data.readers import STANDARD_INPUT, kind_of, name_of
 from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
+from scalegrad.runs.progress import Progress
 
 CHUNK_TARGETS = 1024
 PREFIX_TOKENS = 50
@@ -30,7 +33,7 @@ UNKNOWN = "<unk>"
 
 Ids = NDArray[np.int32]
 
-KNOWN = "wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH or a text file"
+KNOWN = "wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH, a file or folder of texts, or -"
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,13 @@ class Corpus:
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
 
-def find_corpus(name: str, seed: int = 0) -> Corpus:
-    """The corpus called `name`: wikitext-103 (its test text), wikitext-103:valid, ptb:PATH, imdb:PATH, or a file.
+def find_corpus(
+    name: str, seed: int = 0, *, problems: Problems | None = None, progress: Progress | None = None
+) -> Corpus:
+    """The corpus called `name`: wikitext-103 (its test text), wikitext-103:valid, ptb:PATH, imdb:PATH, or a place.
 
-    Of IMDB 500 reviews are drawn by `seed`. A .jsonl or .csv gives its texts, a line each; other files are plain text.
+    Of IMDB 500 reviews are drawn by `seed`. A place is a file, a folder or "-" (standard input): .jsonl and .csv give
+    their texts, a line each; other files are plain text. `problems` and `progress` are those of `data.read_texts`.
 
     >>> corpus = find_corpus("wikitext-103:valid")
     >>> corpus.name, corpus.split
@@ -70,12 +76,12 @@ def find_corpus(name: str, seed: int = 0) -> Corpus:
         return Corpus(known, split, wikitext103(split))
     if known in ("ptb", "imdb") and where:
         return Corpus(known, "test", ptb(where)) if known == "ptb" else Corpus(known, None, imdb(where, seed=seed))
-    path = Path(name)
-    if not path.is_file():
+    path = Path(name).expanduser()
+    if name != STANDARD_INPUT and not path.exists():
         raise FileNotFoundError(f"corpus: there is no {name!r}; it may be {KNOWN}")
-    plain = path.with_suffix("").suffix if path.suffix in (".gz", ".xz") else path.suffix
-    texts = read_texts(path, format=None if plain in (".jsonl", ".ndjson", ".csv") else "txt")
-    return Corpus(path.name, None, "".join(f"{text}\n" for text in texts))
+    kind = None if path.is_dir() or kind_of(name) else "txt"
+    texts = read_texts(name, format=kind, problems=problems, progress=progress)
+    return Corpus(name_of(path.name or path.resolve().name), None, "".join(f"{text}\n" for text in texts))
 
 
 @dataclass(frozen=True)
@@ -106,9 +112,10 @@ def cut_corpus(
     new_tokens: int = NEW_TOKENS,
     chunks: int | None = None,
     prefixes: int | None = None,
+    progress: Progress | None = None,
 ) -> CutCorpus:
     """Cut `corpus` for `evaluate`; `chunks` and `prefixes` as there."""
-    ids = encode_corpus(corpus.text, tokenizer)
+    ids = encode_corpus(corpus.text, tokenizer, progress)
     all_chunks, all_prefixes = language_modelling_chunks(ids, targets), completion_blocks(ids, PREFIX_TOKENS)
     chosen, starts = spread(all_chunks, chunks), spread(all_prefixes, prefixes)
     for wanted, there, what in (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from scalegrad import objectives
 from scalegrad.extras import need
 from scalegrad.models.pretrained import check_causal, is_run
-from scalegrad.options import FLAT, AsJson, Loading, Model, Overwrite, option
+from scalegrad.options import FLAT, AsJson, Loading, Model, Overwrite, SkipBad, option
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 from scalegrad.tasks.open_ended.config import Evaluation
 
@@ -30,6 +30,7 @@ def command(
     loading: Annotated[Loading, FLAT] = _LOADING,
     samples: Annotated[Path | None, option(help="Folder to keep the texts in (default: a run's own).")] = None,
     out: Annotated[Path | None, option(help="Write the rows to this JSONL file as well.")] = None,
+    skip_bad: SkipBad = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -39,10 +40,14 @@ def command(
 
     Example: scalegrad evaluate runs/sg --strategy greedy --strategy greedy,gamma=0.2 --prefixes 120 --chunks 20
     """
+    from scalegrad.data import Problems
     from scalegrad.runs import Run, check_writable_folder, write_rows
     from scalegrad.tasks.open_ended.corpora import find_corpus
 
-    texts = [find_corpus(name, evaluation.seed) for name in evaluation.corpus]
+    problems = Problems(skip_bad)
+    with bars() as progress:
+        texts = [find_corpus(name, evaluation.seed, problems=problems, progress=progress) for name in evaluation.corpus]
+    problems.report()
     check_causal(model)
     if out is not None:
         check_writable_folder(out.parent, "out")

@@ -20,6 +20,7 @@ from scalegrad.data import gpt2_tokenizer, read_texts
 from scalegrad.decoding import Prefix, Strategy, complete, prefixes_from_ids, start_ids
 from scalegrad.models.start import start_text
 from scalegrad.runs import Row, Run, rows_of, samples_name, write_lines
+from scalegrad.runs.progress import Progress, bind
 from scalegrad.tasks.open_ended.config import Evaluation
 from scalegrad.tasks.open_ended.corpora import (
     CHUNK_TARGETS,
@@ -33,9 +34,6 @@ from scalegrad.tasks.open_ended.corpora import (
 from scalegrad.tasks.open_ended.next_tokens import score_chunks
 
 HUMAN = "human"
-
-# Called with what is being done, how much of it is done, and how much there is.
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ def _plan(
     _check(model, options, len(before))
     window = _chunk_targets(model, len(before))
     prefixes = options.prefixes if strategies else 0
-    cut = cut_corpus(corpus, tokenizer, window, options.new_tokens, options.chunks, prefixes)
+    cut = cut_corpus(corpus, tokenizer, window, options.new_tokens, options.chunks, prefixes, progress)
     shared: dict[str, Any] = {"corpus": corpus.name, "split": corpus.split, "checksum": corpus.checksum}
     shared |= {"tokenizer": _vocabulary(tokenizer)}
     own = {"start": start_text(tokenizer, before), "dtype": str(model.dtype).removeprefix("torch.")}
@@ -192,7 +190,7 @@ def _plan(
         return score_chunks(
             model, tokenizer, cut.chunks, options.calibrate, start=before,
             penalties=[penalty.gamma for penalty in options.penalties], batch=options.batch,
-            progress=_progress_of(progress, "predicting"),
+            progress=bind(progress, "predicting"),
         )  # fmt: skip
 
     def continued(strategy: Strategy, folder: Path, overwrite: bool) -> tuple[Mapping[str, float], int]:
@@ -202,7 +200,7 @@ def _plan(
         complete(
             model, tokenizer, items, out, strategy, new_tokens=options.new_tokens,
             min_new_tokens=options.new_tokens, seed=options.seed, batch=options.batch, name=name, overwrite=overwrite,
-            progress=_progress_of(progress, str(strategy)),
+            progress=bind(progress, str(strategy)),
         )  # fmt: skip
         figures = text_figures(read_texts(out, "continuation"), unknown=cut.unknown)
         return figures, int(figures["n_texts"])
@@ -233,13 +231,11 @@ def saved_gamma(config: Any) -> float | None:
     >>> saved_gamma(SimpleNamespace(scalegrad={"objective": "sg", "gamma": "linear:1.0:0.3:100"}))  # where it ended
     0.3
     """
-    gamma: Any = (getattr(config, "scalegrad", None) or {}).get("gamma")
-    if isinstance(gamma, str):
-        try:
-            gamma = objectives.parse(f"sg={gamma}").strength
-        except ValueError:
-            return None  # a function of position or entropy: no one number
-    return None if gamma is None else float(getattr(gamma, "stop", gamma))
+    objective = objectives.of_record(getattr(config, "scalegrad", None) or {})
+    if objective is None or objective.name == "ul":
+        return None  # none there, a function of position or entropy, or another objective's strength
+    gamma: Any = objective.strength
+    return 1.0 if gamma is None else float(getattr(gamma, "stop", gamma))
 
 
 def notes(settings: Mapping[str, Any]) -> list[str]:
@@ -303,10 +299,6 @@ def _vocabulary(tokenizer: Any) -> str:
     if vocabulary == gpt2_tokenizer().get_vocab():
         return "gpt2"
     return hashlib.sha256(json.dumps(vocabulary, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _progress_of(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress(what, done, total)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import Tensor
 from scalegrad import functional as SF
 from scalegrad.metrics import bits_per_byte, calibrated_perplexity, next_token, perplexity
 from scalegrad.models.memory import in_batches
+from scalegrad.runs.progress import Done
 
 # Logits held at once: the set's are never together in memory.
 _CPU_LOGITS = 1 << 26
@@ -22,7 +23,6 @@ _DEVICE_LOGITS = 1 << 29
 _MOST_CHUNKS = 32
 
 Chunks = NDArray[np.integer[Any]]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def score_chunks(
     start: Sequence[int] = (),
     penalties: Sequence[float] = (),
     batch: int | None = None,
-    progress: Progress | None = None,
+    progress: Done | None = None,
 ) -> ChunkScores:
     """ppl, calibrated_ppl (with `gamma`), bits_per_byte, seen_mass, accuracy, Rep/l, wrong-Rep/l and uniq on `chunks`.
 
@@ -73,7 +73,7 @@ def _run(
     start: Sequence[int],
     penalties: Sequence[float],
     batch: int | None,
-    progress: Progress | None,
+    progress: Done | None,
 ) -> dict[str, NDArray[Any]]:
     """For every target: NLL, ScaleGrad loss, seen mass and argmax; NLL and argmax under each penalty. [M, T] each."""
 

@@ -18,7 +18,7 @@ from scalegrad import objectives
 from scalegrad.extras import need
 from scalegrad.models.pretrained import check_causal
 from scalegrad.objectives import Objective
-from scalegrad.options import FLAT, AsJson, Overwrite, fill, option, values
+from scalegrad.options import FLAT, AsJson, Overwrite, SkipBad, fill, option, values
 from scalegrad.runs.terminal import bars, quiet_transformers
 from scalegrad.tasks.open_ended.config import TrainConfig
 
@@ -62,6 +62,7 @@ def command(
     ] = None,
     seeds: Annotated[int, option(help="Train this many times, with seeds from --seed on, in OUT/seed-N.")] = 1,
     out: Annotated[Path | None, option(help="Folder of the run (default: a new one in runs/).")] = None,
+    skip_bad: SkipBad = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -84,7 +85,7 @@ def command(
     first = config.settings.seed
     for number in range(first, first + seeds):
         one = replace(config, settings=replace(config.settings, seed=number))
-        fitted.append(_train(one, folder / f"seed-{number}" if seeds > 1 else folder, overwrite, printed))
+        fitted.append(_train(one, folder / f"seed-{number}" if seeds > 1 else folder, overwrite, skip_bad, printed))
     if os.environ.get("RANK", "0") == "0":
         _report(fitted, config, folder, as_json)
 
@@ -129,21 +130,29 @@ def _name(config: TrainConfig) -> str:
     return re.sub(r"[^\w.=-]+", "-", f"{model}-{config.objective}")
 
 
-def _train(config: TrainConfig, folder: Path, overwrite: bool, printed: set[str]) -> Fitted:
+def _train(config: TrainConfig, folder: Path, overwrite: bool, skip_bad: bool, printed: set[str]) -> Fitted:
+    from scalegrad.data import Problems
     from scalegrad.tasks.open_ended.training import train
     from scalegrad.training import training_progress
 
     with bars() as progress:
         shown = progress if os.environ.get("RANK", "0") == "0" else None
         callbacks = [training_progress(shown, str(folder))] if shown else []
-        waiting = shown if sys.stderr.isatty() else None  # nobody waits before a file
 
         def log(line: str) -> None:
             if shown and line not in printed:
                 printed.add(line)
                 print(line, file=sys.stderr, flush=True)
 
-        return train(config, folder, overwrite=overwrite, callbacks=callbacks, progress=waiting, log=log)
+        return train(
+            config,
+            folder,
+            overwrite=overwrite,
+            callbacks=callbacks,
+            problems=Problems(skip_bad),
+            progress=shown,
+            log=log,
+        )
 
 
 def _report(fitted: list[Fitted], config: TrainConfig, folder: Path, as_json: bool) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from scalegrad.counts import counted
-from scalegrad.data import gpt2_tokenizer
+from scalegrad.data import Problems, gpt2_tokenizer
+from scalegrad.data.latest import Latest, file_identity
 from scalegrad.decoding import load, load_tokenizer
 from scalegrad.decoding.completion import weights_checksum
 from scalegrad.extras import need
@@ -20,8 +21,10 @@ from scalegrad.models.pretrained import check_vocabulary, load_config
 from scalegrad.models.start import start_text
 from scalegrad.runs import Places, Run, check_writable_folder, flat_config, same_setting
 from scalegrad.runs.atomic import plain
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.open_ended.config import TrainConfig
-from scalegrad.tasks.open_ended.data import EMBEDDED, Examples, check_sources, hold_out, read_examples
+from scalegrad.tasks.open_ended.data import EMBEDDED, check_sources, read_examples
+from scalegrad.tasks.open_ended.examples import Examples, hold_out
 from scalegrad.training import Fitted, Settings, fit
 
 GPT2_BPE = "gpt2-bpe"  # the embedded tokenizer, for a model from scratch
@@ -36,6 +39,7 @@ PLACES: Places = {
     "validation": (*EMBEDDED, "none"),
 }
 
+_TOKENIZERS: Latest[Any] = Latest(2)  # of the runs of a sweep in one process
 FILES = ("lengths.json",)  # what this task saves in a run's folder, beside what every run has
 
 
@@ -45,24 +49,29 @@ def train(
     *,
     overwrite: bool = False,
     callbacks: Iterable[Any] = (),
-    progress: Callable[[str, int, int], None] | None = None,
+    problems: Problems | None = None,
+    progress: Progress | None = None,
     log: Callable[[str], None] | None = None,
 ) -> Fitted:
     """Train as `config` says into the run's folder `out`; the same call again goes on, or loads what is finished.
 
-    `progress` is told what is prepared before the first step, `callbacks` of the steps. `log` gets a line each on the
-    data, the start symbol and the validation.
+    `problems` says what of records that cannot be read (`read_examples`). `progress` is told what is read and prepared
+    before the first step, `callbacks` (`training.training_progress`) of steps and validations. `log` gets a line each
+    on the data, what was left out of it, the start symbol and the validation.
     """
-    told, log = progress or (lambda *_: None), log or (lambda _: None)
+    log = log or (lambda _: None)
+    prepared = progress or (lambda *_: None)
     check_writable_folder(out, "out", make=False)
     check_sources(config.data)
     torch.manual_seed(config.settings.seed)  # of new weights; `fit` seeds what comes after
-    told("preparing · reading the text", 0, 2)
+    prepared("preparing · reading the text", 0, 2)
     tokenizer, shape = _tokenizer_and_shape(config)
-    training, validation = _data(config, tokenizer, log)
-    told("preparing · loading the model", 1, 2)
+    training, validation = _data(config, tokenizer, problems, progress, log)
+    if problems is not None and problems.count:
+        log(f"data: {problems}")
+    prepared("preparing · loading the model", 1, 2)
     model = _model(config, shape)
-    told("preparing", 2, 2)
+    prepared("preparing", 2, 2)
     record = _record(config, model, training, validation)
     run = Run.create(out, record, overwrite=overwrite, places=PLACES, files=FILES)
     if config.lora is not None:
@@ -89,15 +98,24 @@ def _tokenizer_and_shape(config: TrainConfig) -> tuple[Any, Any]:
         shape = load_config(config.model, config.trust_remote_code)
         if shape.is_encoder_decoder:
             raise ValueError(f"model: {config.model} is an encoder-decoder; expected a causal language model")
-        tokenizer = load_tokenizer(config.model, config.trust_remote_code, shape)
+        tokenizer = _tokenizer(config, shape)
     else:
-        gpt2 = config.model == GPT2_BPE
-        tokenizer = _gpt2_tokenizer() if gpt2 else load_tokenizer(config.model, config.trust_remote_code)
+        tokenizer = _tokenizer(config, None)
         shape = _new_config(config.init, tokenizer, config.trust_remote_code)
     limit = getattr(shape, "max_position_embeddings", None)
     if limit is not None and config.length > limit:
         raise ValueError(f"length is {config.length}, more than the model's {counted(limit, 'position')}")
     return tokenizer, shape
+
+
+def _tokenizer(config: TrainConfig, shape: Any) -> Any:
+    """The tokenizer of a model, loaded once for the runs of a sweep; nobody may change it."""
+    if config.model == GPT2_BPE:
+        return _TOKENIZERS.get(GPT2_BPE, _gpt2_tokenizer)
+    path = Path(config.model).expanduser()
+    files = tuple(map(file_identity, sorted(path.iterdir()) if path.is_dir() else [path]))
+    key = (config.model, files, config.trust_remote_code, shape is None)
+    return _TOKENIZERS.get(key, lambda: load_tokenizer(config.model, config.trust_remote_code, shape))
 
 
 def _gpt2_tokenizer() -> Any:
@@ -106,9 +124,16 @@ def _gpt2_tokenizer() -> Any:
     return hf.PreTrainedTokenizerFast(tokenizer_object=gpt2_tokenizer(), bos_token=end, eos_token=end, unk_token=end)
 
 
-def _data(config: TrainConfig, tokenizer: Any, log: Callable[[str], None]) -> tuple[Examples, Examples | None]:
+def _data(
+    config: TrainConfig,
+    tokenizer: Any,
+    problems: Problems | None,
+    progress: Progress | None,
+    log: Callable[[str], None],
+) -> tuple[Examples, Examples | None]:
     def read(sources: tuple[str, ...]) -> Examples:
-        return read_examples(sources, tokenizer, length=config.length, fields=config.fields, protocol=config.protocol)
+        how = {"length": config.length, "fields": config.fields, "protocol": config.protocol}
+        return read_examples(sources, tokenizer, **how, problems=problems, progress=progress)  # type: ignore[arg-type]
 
     examples = read(config.data)
     log(f"data: {examples.sentence()}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App
 
@@ -19,13 +18,14 @@ from scalegrad.decoding.strategies import check_new_tokens, parse
 from scalegrad.extras import need
 from scalegrad.models.pretrained import find_place, is_run
 from scalegrad.objectives import Objective
-from scalegrad.options import FLAT, AsJson, Batch, Html, Loading, Model, Overwrite, Stream, option, several
-from scalegrad.runs.terminal import Progress, bars, quiet_transformers, status
+from scalegrad.options import FLAT, AsJson, Batch, Html, Loading, Model, Overwrite, SkipBad, Stream, option, several
+from scalegrad.runs.terminal import bars, plain_warnings, quiet_transformers, status
 from scalegrad.tasks.summarization.config import STOCHASTIC, Evaluation, Task
 from scalegrad.tasks.summarization.recipes import RECIPES, Recipe
 
 if TYPE_CHECKING:
     from scalegrad.runs import Row, Run
+    from scalegrad.runs.progress import Progress
 
 app = App(
     name="summarize",
@@ -50,6 +50,7 @@ def train(
         int | None, option(help="Training steps of the model that writes (default: the recipe's).")
     ] = None,
     seed: Annotated[int, option(help="Seed of new weights, the order of the data and dropout.")] = 0,
+    skip_bad: SkipBad = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -64,6 +65,7 @@ def train(
     objective
         mle, ul=α or sg=γ. May be repeated.
     """
+    from scalegrad.data import Problems
     from scalegrad.tasks.summarization.corpora import check_data
 
     if recipe is not None and recipe not in RECIPES:
@@ -76,15 +78,19 @@ def train(
     from scalegrad.tasks.summarization.training import train as train_all
     from scalegrad.training import training_progress
 
+    problems = Problems(skip_bad)
     task = replace(task, recipe=_recipe(recipe, task.model, seed, max_steps))
-    with _plain_warnings(), bars() as progress:
+    with plain_warnings(), bars() as progress:
         fitted = train_all(
             task,
             objective,
             out,
             overwrite=overwrite,
             callbacks=lambda stage: [training_progress(progress, stage)],
+            problems=problems,
+            progress=progress,
         )
+    problems.report()
     if as_json:
         print(json.dumps([{"run": str(one.run.path), **one.run.load("done")} for one in fitted]))
         return
@@ -103,6 +109,7 @@ def evaluate(
     evaluation: Annotated[Evaluation, FLAT] = _EVALUATION,
     stochastic: Annotated[bool, option(help="Also top-p .3/.9 and top-k 40/100, as in the paper.")] = False,
     limit: Annotated[int | None, option(help="Use only the first N test pairs, and as many to choose β by.")] = None,
+    skip_bad: SkipBad = False,
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:
@@ -115,6 +122,7 @@ def evaluate(
     folder
         Runs, or folders that hold runs.
     """
+    from scalegrad.data import Problems
     from scalegrad.tasks.summarization.corpora import check_data, load_split
 
     if data is not None:
@@ -137,15 +145,17 @@ def evaluate(
     evaluation = replace(evaluation, strategies=(*evaluation.strategies, *(STOCHASTIC if stochastic else ())))
     rows: list[Row] = []
     scored: dict[str, list[Run]] = {}
-    with _plain_warnings(), bars() as progress:
+    problems = Problems(skip_bad)
+    with plain_warnings(), bars() as progress:
+        pairs = cache(lambda name, split: load_split(name, split, limit, problems=problems, progress=progress))
         for run in runs:
             name = data or run.config["data"]["name"]
-            test = load_split(name, "test", limit)
             how = Evaluation.of(run.config["recipe"], **vars(evaluation))
-            validation = load_split(name, "validation", limit)
+            validation, test = pairs(name, "validation"), pairs(name, "test")
             corpus = Path(name).name
             rows += evaluate_run(run, corpus, validation, test, how, _of(run, progress))
             scored.setdefault(corpus, []).append(run)
+    problems.report()
     notes: list[str] = []
     for name, runs_there in sorted(scored.items()):
         comparison = compare_summaries(runs_there, name)
@@ -165,8 +175,8 @@ class Writing:
     """What to summarise, and how."""
 
     model: Model
-    file: Path
-    """A .txt, .story, .jsonl or .csv file, or a folder of .story."""
+    file: Stream
+    """.txt, .story, .jsonl or .csv (also .gz, .xz), a folder, or - for JSONL on standard input."""
     _: KW_ONLY
     out: Stream = "-"
     """JSONL file to write, or - for standard output."""
@@ -193,23 +203,25 @@ def write(
     writing: Annotated[Writing, FLAT],
     *,
     loading: Annotated[Loading, FLAT] = _LOADING,
+    skip_bad: SkipBad = False,
     as_json: AsJson = False,
 ) -> None:
-    """Summarise every article of FILE, to a JSON line each; one that cannot be read gets a line that says why.
+    """Summarise every article of FILE, to a JSON line each.
 
     Example: scalegrad summarize write runs/tldr/sg-0.8-seed-0 article.txt
     """
     if as_json and writing.out == "-":
         raise ValueError("--json reports on standard output, where the summaries go: give --out FILE")
-    from scalegrad.data.pairs import read_records
+    from scalegrad.data import Problems, read_pairs
 
-    records = list(read_records(writing.file, summaries=False))
-    if not records:
-        raise ValueError(f"{writing.file} is empty: expected at least one article")
+    problems = Problems(skip_bad)
+    pairs = read_pairs(writing.file, summaries=False, problems=problems)
+    problems.report()
     find_place(writing.model)
     need("transformers", extra="summarize")
     quiet_transformers()
     from scalegrad.runs.atomic import line, write_lines
+    from scalegrad.runs.progress import bind
     from scalegrad.tasks.summarization.formats import format_for
     from scalegrad.tasks.summarization.models import load_summarizer
     from scalegrad.tasks.summarization.writing import summarize
@@ -217,42 +229,32 @@ def write(
     with status(f"loading {writing.model}"):
         network, tokenizer = load_summarizer(writing.model, loading.device, loading.dtype, loading.trust_remote_code)
     form = format_for(network, tokenizer, template=writing.template or _template_of(writing.model))
-    good = [(place, record.pair) for place, record in enumerate(records) if record.pair and not record.problem]
     with bars() as progress:
         texts = summarize(
             network,
             form,
-            [pair for _, pair in good],
+            pairs,
             writing.strategy,
             new_tokens=writing.new_tokens,
             min_new_tokens=writing.min_new_tokens,
             seed=writing.seed,
             batch=writing.batch,
-            progress=lambda done, total: progress("summarising", done, total),
+            progress=bind(progress, "summarising"),
         )
-    summaries = dict(zip((place for place, _ in good), texts, strict=True))
-    lines = [
-        {"id": record.pair.id if record.pair else record.place, "summary": summaries.get(place, "")}
-        | ({"problem": f"{record.problem}: {record.detail}".removesuffix(": ")} if record.problem else {})
-        for place, record in enumerate(records)
-    ]
+    lines = [{"id": pair.id, "summary": text} for pair, text in zip(pairs, texts, strict=True)]
     if writing.out == "-":
         sys.stdout.write("".join(line(entry) for entry in lines))
     else:
         write_lines(writing.out, lines)
     cut = form.cuts.sentence({"articles": form.limits()["articles"]})
-    _tell(len(records), len(good), cut, writing.out, as_json)
+    _tell(len(pairs), cut, writing.out, as_json)
 
 
-def _tell(records: int, good: int, cut: str | None, out: str, as_json: bool) -> None:
-    left = records - good
+def _tell(summarised: int, cut: str | None, out: str, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"out": out, "articles": records, "summarised": good, "left_out": left, "cut": cut}))
+        print(json.dumps({"out": out, "summarised": summarised, "cut": cut}))
         return
-    parts = [counted(good, "summary", "summaries") + ("" if out == "-" else f" in {out}")]
-    if left:
-        why = "its line says why" if left == 1 else "their lines say why"
-        parts.append(f"{left:,} of {counted(records, 'article')} could not be read: {why}")
+    parts = [counted(summarised, "summary", "summaries") + ("" if out == "-" else f" in {out}")]
     print("; ".join(parts + ([cut] if cut else [])), file=sys.stderr)
 
 
@@ -291,22 +293,3 @@ def _template_of(model: str) -> str | None:
 
 def _of(run: Run, progress: Progress) -> Progress:
     return lambda what, done, total: progress(f"{run.path.name}: {what}", done, total)
-
-
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Our own remarks as one line each, and each only once."""
-    seen: set[str] = set()
-    usual: Callable[..., Any] = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
-        if category is not UserWarning:
-            usual(message, category, *where, **options)
-        elif str(message) not in seen:
-            seen.add(str(message))
-            print(f"scalegrad: {message}", file=sys.stderr)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = show
-        yield

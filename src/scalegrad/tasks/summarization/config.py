@@ -11,7 +11,8 @@ from scalegrad.options import DTYPES, Batch, option
 from scalegrad.tasks.summarization.recipes import Recipe, finetune
 
 if TYPE_CHECKING:
-    from scalegrad.data.pairs import Pair
+    from scalegrad.data import Pair, Problems
+    from scalegrad.runs.progress import Progress
 
 BEAM = Beam(5, gnmt=1.0, block_words=3)  # the paper's search; its β is chosen on the validation set
 BETAS = (0.0, 0.5, 1.0, 1.5, 2.0)
@@ -38,12 +39,13 @@ class Task:
     """Count the article's tokens as seen, too."""
     recipe: Annotated[Recipe, _NOT_TYPED] = finetune()  # noqa: RUF009 (frozen)
 
-    def pairs(self, split: str) -> list[Pair]:
+    def pairs(self, split: str, problems: Problems | None = None, progress: Progress | None = None) -> list[Pair]:
         """The pairs of `split` that this task uses."""
         from scalegrad.tasks.summarization.corpora import load_split
 
         quarter = None if self.limit is None else max(self.limit // 4, 1)
-        return load_split(self.data, split, self.limit if split == "train" else quarter)
+        most = self.limit if split == "train" else quarter
+        return load_split(self.data, split, most, problems=problems, progress=progress)
 
 
 @dataclass(frozen=True, kw_only=True)

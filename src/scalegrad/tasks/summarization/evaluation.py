@@ -12,14 +12,14 @@ Ties go to the smaller number, so that the choice does not depend on the order o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from scalegrad.data.pairs import Pair
 from scalegrad.decoding.strategies import Beam, Strategy, parse
 from scalegrad.runs import Row, Run, rows_of, samples_name
-from scalegrad.runs.jobs import Progress
+from scalegrad.runs.progress import Done, Progress, bind
 from scalegrad.tasks.summarization.config import BEAM, BETAS, Evaluation
 from scalegrad.tasks.summarization.corpora import checksum
 from scalegrad.tasks.summarization.formats import Cuts, Format, format_for
@@ -93,7 +93,7 @@ def choose_beta(
     pairs: Sequence[Pair],
     betas: Sequence[float] = BETAS,
     beam: Beam = BEAM,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Done | None = None,
     **writing: Any,
 ) -> Choice:
     """The length normalisation β with the best summaries of the validation `pairs`; `writing`: see `summarize`."""
@@ -166,7 +166,7 @@ def _measure(
         choice = _choice(model, form, part.betas, how.beam, validation, progress, writing)
         strategy, figures["beta"] = replace(how.beam, gnmt=choice["beta"]), choice["beta"]
     began = time.perf_counter()
-    texts = summarize(model, form, test, strategy, progress=_of(progress, str(part.strategy)), **writing)
+    texts = summarize(model, form, test, strategy, progress=bind(progress, str(part.strategy)), **writing)
     seconds = round(time.perf_counter() - began, 2)
     figures |= score(texts, test, mover=how.mover, device=str(model.device))
     system = {**run.about(), **{name: part.settings[name] for name in ("corpus", "decoding", "penalty")}}
@@ -198,7 +198,7 @@ def _choice(
     """β, by which rule, and from which scores."""
     if len(betas) == 1:
         return {"beta": betas[0], "rule": "set"}
-    choice = choose_beta(model, form, validation, betas, beam, _of(progress, "choosing β"), **writing)
+    choice = choose_beta(model, form, validation, betas, beam, bind(progress, "choosing β"), **writing)
     scores = {str(beta): value for beta, value in choice.scores.items()}
     return {"beta": choice.value, "rule": DECODING_RULE, "pairs": len(validation), "validation_scores": scores}
 
@@ -214,7 +214,3 @@ def _notes(form: Format, test: Sequence[Pair], how: Evaluation) -> list[str]:
         form.source(pair)
     cut = form.cuts.sentence({"articles": form.limits()["articles"]})
     return ([f"{cut}."] if cut else []) + ([MOVER_NOTE] if how.mover else [])
-
-
-def _of(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress(what, done, total)

@@ -11,19 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import torch
-from torch import Tensor
-
 from scalegrad.counts import are, counted
 from scalegrad.data.pairs import Pair
 from scalegrad.tasks.summarization.batching import TARGET_TOKENS
+from scalegrad.training.collate import Pad
 
 IGNORED = -100
 PROMPT = "{article}\n\nSummary:"
 
 Example = dict[str, list[int]]
 
-_FILL = {"attention_mask": 0, "token_type_ids": 0, "labels": IGNORED, "sentence_positions": -1}
 _ONE = {"articles": "article", "summaries": "summary"}  # what is counted, and one of it
 
 
@@ -235,27 +232,10 @@ def format_for(
     return CausalFormat(tokenizer, room, target_tokens, PROMPT if template is None else template)
 
 
-@dataclass(frozen=True)
-class Collate:
-    """Examples of several lengths -> tensors [B, T], filled up at the end (or, `left`, at the beginning), with a mask.
-
-    >>> batch = Collate(0)([{"input_ids": [5, 6], "labels": [7]}, {"input_ids": [8], "labels": [9, 9]}])
-    >>> batch["input_ids"].tolist(), batch["labels"].tolist(), batch["attention_mask"].tolist()
-    ([[5, 6], [8, 0]], [[7, -100], [9, 9]], [[1, 1], [1, 0]])
-    """
-
-    pad_id: int
-    left: bool = False
-
-    def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
-        rows = {name: [torch.as_tensor(example[name]).long() for example in examples] for name in examples[0]}
-        rows["attention_mask"] = [torch.ones_like(ids) for ids in rows["input_ids"]]
-        return {name: self._padded(name, row) for name, row in rows.items()}
-
-    def _padded(self, name: str, rows: list[Tensor]) -> Tensor:
-        fill = _FILL.get(name, self.pad_id)
-        side = "left" if self.left else "right"
-        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=fill, padding_side=side)
+def padding(tokenizer: Any, left: bool = False) -> Pad:
+    """What makes a batch of examples of several lengths, filled up at the end (or, `left`, at the beginning)."""
+    pad = tokenizer.pad_token_id
+    return Pad(0 if pad is None else pad, left, {"input_ids": "attention_mask"}, {"sentence_positions": -1})
 
 
 def _ended(ids: list[int], end: int, most: int, cuts: Cuts) -> list[int]:

@@ -15,14 +15,16 @@ from typing import Any
 import torch
 
 from scalegrad.data.pairs import Pair
+from scalegrad.data.problems import Problems
 from scalegrad.models import base
 from scalegrad.objectives import Objective
 from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Places, Run, run_name
+from scalegrad.runs.progress import Progress
 from scalegrad.tasks.summarization.batching import token_batches
 from scalegrad.tasks.summarization.config import Task
 from scalegrad.tasks.summarization.corpora import DEFAULT, checksum
-from scalegrad.tasks.summarization.formats import BertSumFormat, Collate, Example, Format, format_for
+from scalegrad.tasks.summarization.formats import BertSumFormat, Example, format_for, padding
 from scalegrad.tasks.summarization.models import is_bert, load_summarizer
 from scalegrad.tasks.summarization.noam import two_adams
 from scalegrad.tasks.summarization.oracle import oracle
@@ -38,19 +40,22 @@ def train(
     *,
     overwrite: bool = False,
     callbacks: Callable[[str], Sequence[Any]] = lambda stage: (),
+    problems: Problems | None = None,
+    progress: Progress | None = None,
 ) -> list[Fitted]:
     """Train `task` with each objective; killed at any moment, the same call goes on where it stopped.
 
-    `callbacks(stage)` gives the Trainer's callbacks of a stage, "selector" or an objective's name.
+    `callbacks(stage)` gives the Trainer's callbacks of a stage, "selector" or an objective's name. `problems` says what
+    of records that cannot be used (`data.read_pairs`); `progress` is told of reading, tokenising and validation.
     """
     chosen = [parse_objective(one) if isinstance(one, str) else one for one in objectives]
     if not chosen:
         raise ValueError("objectives must name at least one objective; there is none")
-    out, data = Path(out), _Data.of(task)
+    out, data = Path(out), _Data.of(task, problems, progress)
     bert, encoder = is_bert(task.model), task.model
     if bert and task.recipe.selector is not None:
-        encoder = _select(task, data, out, overwrite, callbacks("selector"))
-    writer = _Writer(task, encoder, bert, data)
+        encoder = _select(task, data, out, overwrite, callbacks("selector"), progress)
+    writer = _Writer(task, encoder, bert, data, progress)
     fitted = []
     for objective in chosen:
         seed = task.recipe.writer.seed
@@ -62,20 +67,16 @@ def train(
     return fitted
 
 
-def train_selector(task: Task, out: str | Path) -> str:
+def train_selector(task: Task, out: str | Path, problems: Problems | None = None) -> str:
     """Stage 1 alone, where several processes are to share it: the folder of its model."""
-    return _select(task, _Data.of(task), Path(out), False, ())
+    return _select(task, _Data.of(task, problems), Path(out), False, ())
 
 
-def selector_examples(pairs: Sequence[Pair], form: BertSumFormat) -> list[Example]:
+def selector_example(pair: Pair, form: BertSumFormat) -> Example:
     """Stage 1: the source, and for each of its sentences that the encoder reaches whether the oracle takes it."""
-    examples = []
-    for pair in pairs:
-        read = form.source(pair)
-        chosen = set(oracle(pair.source, pair.references[0]))
-        labels = [int(place in chosen) for place in range(len(read["sentence_positions"]))]
-        examples.append({**read, "labels": labels})
-    return examples
+    read = form.source(pair)
+    chosen = set(oracle(pair.source, pair.references[0]))
+    return {**read, "labels": [int(place in chosen) for place in range(len(read["sentence_positions"]))]}
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,13 @@ class _Data:
     validation: list[Pair]
     about: dict[str, Any]
 
+    @property
+    def both(self) -> tuple[list[Pair], list[Pair]]:
+        return self.training, self.validation
+
     @staticmethod
-    def of(task: Task) -> _Data:
-        training, validation = task.pairs("train"), task.pairs("validation")
+    def of(task: Task, problems: Problems | None = None, progress: Progress | None = None) -> _Data:
+        training, validation = (task.pairs(split, problems, progress) for split in ("train", "validation"))
         named = {"name": task.data, "train": checksum(training), "validation": checksum(validation)}
         about = {"task": "summarization", "model": task.model, "data": named, "recipe": task.recipe.record()}
         return _Data(training, validation, about)
@@ -101,7 +106,9 @@ def _places() -> Places:
     return {"model": (DEFAULT_ENCODER, base.NAME), "data.name": (DEFAULT,)}
 
 
-def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequence[Any]) -> str:
+def _select(
+    task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequence[Any], progress: Progress | None = None
+) -> str:
     """Stage 1; the folder of its model."""
     from scalegrad.tasks.summarization.bertsum import SentenceSelector, load_bert, load_bert_tokenizer
 
@@ -115,14 +122,17 @@ def _select(task: Task, data: _Data, out: Path, overwrite: bool, callbacks: Sequ
         tokenizer, bert = load_bert_tokenizer(task.model), load_bert(task.model)
         room = min(task.recipe.source_tokens or 1024, bert.config.max_position_embeddings)
         form = BertSumFormat(tokenizer, room)  # what it cuts, stage 2 cuts too, and tells
+        training, validation = (
+            _encoded(pairs, lambda pair: selector_example(pair, form), progress) for pairs in data.both
+        )
         fit(
             SentenceSelector.from_bert(bert),
             None,
-            _compact(selector_examples(data.training, form)),
-            _compact(selector_examples(data.validation, form)),
+            training,
+            validation,
             run,
             settings,
-            collate=Collate(tokenizer.pad_token_id),
+            collate=padding(tokenizer),
             tokenizer=tokenizer,
             optimizers=two_adams(task.recipe.selector_rate, task.recipe.selector_rate),
             callbacks=callbacks,
@@ -138,6 +148,7 @@ class _Writer:
     encoder: str
     bert: bool
     data: _Data
+    progress: Progress | None = None
     examples: tuple[Encoded, Encoded] | None = None  # the same for every objective: made, and their cuts told, once
 
     def fit(self, objective: Objective, run: Run, callbacks: Sequence[Any]) -> Fitted:
@@ -148,17 +159,17 @@ class _Writer:
         model, tokenizer = self._fresh()
         if self.examples is None:
             form = format_for(model, tokenizer, recipe.source_tokens, recipe.target_tokens, self.task.template)
-            self.examples = (_encoded(form, self.data.training), _encoded(form, self.data.validation))
-            if told := form.cuts.sentence(form.limits()):
-                warnings.warn(told, stacklevel=3)
-        pad = tokenizer.pad_token_id
+            training, validation = (_encoded(pairs, form.example, self.progress) for pairs in self.data.both)
+            self.examples = (training, validation)
+            if cut := form.cuts.sentence(form.limits()):
+                warnings.warn(cut, stacklevel=3)
         return fit(
             model,
             objective,
             *self.examples,
             run,
             recipe.writer,
-            collate=Collate(0 if pad is None else pad),
+            collate=padding(tokenizer),
             tokenizer=tokenizer,
             prompt=self.task.source_seen,
             loss_options={"label_smoothing": recipe.label_smoothing},
@@ -176,10 +187,12 @@ class _Writer:
         return BertSum.from_bert(load_bert(self.encoder), tokenizer, **self.task.recipe.decoder_shape), tokenizer
 
 
-def _encoded(form: Format, pairs: Sequence[Pair]) -> Encoded:
-    return _compact([form.example(pair) for pair in pairs])
-
-
-def _compact(examples: Sequence[Example]) -> Encoded:
-    """The same as small tensors: lists of Python numbers take ten times the memory."""
-    return [{name: torch.tensor(ids, dtype=torch.int32) for name, ids in example.items()} for example in examples]
+def _encoded(pairs: Sequence[Pair], example: Callable[[Pair], Example], progress: Progress | None) -> Encoded:
+    """The example of each pair as small tensors: lists of Python numbers take ten times the memory."""
+    encoded = []
+    for number, pair in enumerate(pairs, start=1):
+        ids = example(pair)
+        encoded.append({name: torch.tensor(values, dtype=torch.int32) for name, values in ids.items()})
+        if progress and (number % 100 == 0 or number == len(pairs)):
+            progress("tokenising (pairs)", number, len(pairs))
+    return encoded

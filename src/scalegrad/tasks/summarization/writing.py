@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +10,9 @@ from scalegrad.data.pairs import Pair
 from scalegrad.decoding.generation import generate
 from scalegrad.decoding.strategies import Beam, Strategy, parse
 from scalegrad.models.memory import batch_estimate, in_batches
+from scalegrad.runs.progress import Done
 from scalegrad.tasks.summarization.config import BEAM
-from scalegrad.tasks.summarization.formats import Collate, Example, Format
+from scalegrad.tasks.summarization.formats import Example, Format, padding
 
 
 def summarize(
@@ -25,7 +26,7 @@ def summarize(
     source_seen: bool = False,
     seed: int = 0,
     batch: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Done | None = None,
 ) -> list[str]:
     """A summary for each pair, in their order; an article without text gets an empty one.
 
@@ -63,8 +64,8 @@ def summarize(
         for place, ids in zip(chosen, rows, strict=True):
             texts[place] = form.text(ids)
 
-    told = None if progress is None else lambda done, _: progress(empty + done, len(pairs))
-    in_batches(len(waiting), batch, write, told)
+    written = None if progress is None else lambda done, _: progress(empty + done, len(pairs))
+    in_batches(len(waiting), batch, write, written)
     return texts
 
 
@@ -75,8 +76,7 @@ def _source(form: Format, pair: Pair) -> Example:
 
 
 def _inputs(model: Any, form: Format, sources: Sequence[Example]) -> dict[str, Any]:
-    pad = form.tokenizer.pad_token_id
-    batch = Collate(0 if pad is None else pad, left=not model.config.is_encoder_decoder)(sources)
+    batch = padding(form.tokenizer, left=not model.config.is_encoder_decoder)(sources)
     return {name: value.to(model.device) for name, value in batch.items()}
 
 
