@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from scalegrad.functional.heads import Head, LinearHead, LogitsHead
-from scalegrad.functional.losses import Batch, Loss, scale_grad_loss, unlikelihood_loss
-from scalegrad.functional.options import OptionArguments, Options
+from scalegrad.functional.inputs import SEEN, Batch, Options, Reduction, check_linear, check_logits
+from scalegrad.functional.losses import Loss, scale_grad_loss, unlikelihood_loss
 from scalegrad.gamma import Gamma, Schedule, at_step, check_alpha, check_gamma
+from scalegrad.ops.dispatch import Impl, Linear, Logits
+from scalegrad.sets import TokenSet
 
 
 class _TokenLoss(nn.Module):
@@ -33,7 +34,7 @@ class _TokenLoss(nn.Module):
         inplace: bool = False,
     ) -> Loss:
         """Logits [..., T, V] and targets [..., T] to the loss; arguments as in `functional`."""
-        return self.on_head(LogitsHead(logits, inplace), Batch(targets, context, source, segments, num_items))
+        return self.on_head(check_logits(logits, inplace), Batch(targets, context, source, segments, num_items))
 
     def linear(
         self,
@@ -49,10 +50,10 @@ class _TokenLoss(nn.Module):
         accum_dtype: torch.dtype | None = None,
     ) -> Loss:
         """Hidden states [..., T, D] and the output layer's weight [V, D] to the loss, the logits never whole."""
-        head = LinearHead.of(hidden, weight, bias, accum_dtype)
+        head = check_linear(hidden, weight, bias, accum_dtype)
         return self.on_head(head, Batch(targets, context, source, segments, num_items))
 
-    def on_head(self, head: Head, batch: Batch, options: Options | None = None) -> Loss:
+    def on_head(self, head: Logits | Linear, batch: Batch, options: Options | None = None) -> Loss:
         """From either kind of head; `options` in place of its own, for a trainer that needs others."""
         raise NotImplementedError
 
@@ -60,10 +61,10 @@ class _TokenLoss(nn.Module):
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        default = Options.of({}, type(self))
-        chosen = ((f.name, getattr(self.options, f.name)) for f in fields(Options))
-        told = [f"{name}={value!r}" for name, value in chosen if value != getattr(default, name)]
-        return ", ".join([self._strength(), *told])
+        default = Options(SEEN)
+        values = ((f.name, getattr(self.options, f.name)) for f in fields(Options))
+        changed = [f"{name}={value!r}" for name, value in values if value != getattr(default, name)]
+        return ", ".join([self._strength(), *changed])
 
 
 class ScaleGradLoss(_TokenLoss):
@@ -75,8 +76,22 @@ class ScaleGradLoss(_TokenLoss):
     ScaleGradLoss(gamma=0.2, reduction='sum')
     """
 
-    def __init__(self, gamma: Gamma = 0.2, **options: Unpack[OptionArguments]) -> None:
-        super().__init__(Options.of(options, ScaleGradLoss))
+    def __init__(
+        self,
+        gamma: Gamma = 0.2,
+        *,
+        discourage: TokenSet = SEEN,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        reduction: Reduction = "mean",
+        softcap: float | None = None,
+        logit_scale: float | None = None,
+        impl: Impl = "auto",
+        check: bool = False,
+        return_parts: bool = False,
+    ) -> None:
+        options = (discourage, ignore_index, label_smoothing, reduction, softcap, logit_scale, impl, check)
+        super().__init__(Options(*options, return_parts=return_parts))
         if isinstance(gamma, (int, float)):
             check_gamma(gamma)
         self.gamma = gamma
@@ -93,7 +108,7 @@ class ScaleGradLoss(_TokenLoss):
         # For a compiled graph, which takes a number as a constant and would be made anew at each step.
         self._gamma_now = torch.tensor(at_step(self.gamma, step), dtype=torch.float64) if known else None
 
-    def on_head(self, head: Head, batch: Batch, options: Options | None = None) -> Loss:
+    def on_head(self, head: Logits | Linear, batch: Batch, options: Options | None = None) -> Loss:
         gamma: Any = self.gamma
         if isinstance(gamma, Schedule):
             compiled = torch.compiler.is_compiling() and self._gamma_now is not None
@@ -111,11 +126,25 @@ class UnlikelihoodLoss(_TokenLoss):
     UnlikelihoodLoss(alpha=0.5)
     """
 
-    def __init__(self, alpha: float = 1.0, **options: Unpack[OptionArguments]) -> None:
-        super().__init__(Options.of(options, UnlikelihoodLoss))
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        discourage: TokenSet = SEEN,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        reduction: Reduction = "mean",
+        softcap: float | None = None,
+        logit_scale: float | None = None,
+        impl: Impl = "auto",
+        check: bool = False,
+        return_parts: bool = False,
+    ) -> None:
+        options = (discourage, ignore_index, label_smoothing, reduction, softcap, logit_scale, impl, check)
+        super().__init__(Options(*options, return_parts=return_parts))
         self.alpha = check_alpha(alpha)
 
-    def on_head(self, head: Head, batch: Batch, options: Options | None = None) -> Loss:
+    def on_head(self, head: Logits | Linear, batch: Batch, options: Options | None = None) -> Loss:
         return unlikelihood_loss(head, batch, self.alpha, options or self.options)
 
     def _strength(self) -> str:

@@ -1,5 +1,6 @@
 """Calls that look right and mean something else: refused in one sentence that shows the right call."""
 
+import inspect
 import math
 import sys
 
@@ -8,7 +9,7 @@ import torch
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss
 from scalegrad import functional as SF
-from scalegrad.functional import losses
+from scalegrad.functional import inputs, losses
 from tests.calls import FOUR, WAYS, function, gradient, run
 
 MODULES = {"scale_grad": ScaleGradLoss, "unlikelihood": UnlikelihoodLoss}
@@ -58,6 +59,9 @@ def test_flattened_targets_with_segments_are_the_batch(objective, form):
 # ---- misspelt options ------------------------------------------------------------------------------------------------
 
 
+OWNERS = (ScaleGradLoss, UnlikelihoodLoss, SF.linear_scale_grad, SF.linear_unlikelihood, SF.scale_grad, SF.unlikelihood)
+
+
 @pytest.mark.parametrize(
     ("call", "wrong", "right"),
     [
@@ -70,15 +74,12 @@ def test_flattened_targets_with_segments_are_the_batch(objective, form):
         (lambda: SF.linear_unlikelihood(*head("linear", 2, 3), TARGETS, numitems=3), "numitems", "num_items"),
     ],
 )
-def test_a_misspelt_option_names_the_nearest(call, wrong, right):
-    with pytest.raises(TypeError, match=rf"'{wrong}'.*'{right}'") as error:
+def test_a_misspelt_option_names_what_was_called(call, wrong, right):
+    with pytest.raises(TypeError, match=f"'{wrong}'") as error:
         call()
-    assert "__init__" not in str(error.value)
-
-
-def test_an_unknown_option_near_none_lists_them():
-    with pytest.raises(TypeError, match=r"UnlikelihoodLoss.*'temperature'.*alpha.*reduction"):
-        UnlikelihoodLoss(temperature=2.0)
+    assert "Options" not in str(error.value)
+    owner = next(owner for owner in OWNERS if owner.__name__ in str(error.value))
+    assert right in inspect.signature(owner).parameters, "every keyword stands in the signature"
 
 
 # ---- num_items -------------------------------------------------------------------------------------------------------
@@ -118,7 +119,8 @@ def test_a_fraction_of_an_item_divides(way, num_items):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_without_a_look_num_items_of_zero_gives_infinity(way, dtype, monkeypatch):
     """As on a GPU, where no value may be looked at: a negative number gives infinity, too, and a fraction divides."""
-    monkeypatch.setattr(losses, "_looks", lambda head, options: False)
+    for module in (inputs, losses):
+        monkeypatch.setattr(module, "may_sync", lambda head, options: False)
     logits, nothing = random(2, 3, 5).to(dtype), torch.full_like(TARGETS, -100)
     for num_items in (torch.tensor(0), torch.tensor(0.0), torch.tensor(-2)):
         assert gradient("scale_grad", way, logits, TARGETS, num_items=num_items)[0].item() == math.inf

@@ -6,8 +6,7 @@ import transformers
 
 from scalegrad import ScaleGradLoss
 from scalegrad.integrations import hf
-from scalegrad.integrations.documents import document_starts
-from scalegrad.integrations.labels import causal_batch
+from scalegrad.integrations.labels import causal_batch, document_starts
 from tests.integrations import architectures, tiny
 from tests.integrations.training import attached, packed
 

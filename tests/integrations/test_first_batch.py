@@ -11,7 +11,7 @@ import transformers
 from accelerate.state import AcceleratorState
 
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss
-from scalegrad.integrations import hf, self_check
+from scalegrad.integrations import first_batch, hf
 from tests.integrations import architectures, tiny
 from tests.integrations.training import attached, descend, logits_loss, trained, untrained
 
@@ -235,7 +235,7 @@ def test_the_first_graph_is_freed_with_its_loss():
 
 
 def test_without_memory_it_is_left_out(monkeypatch):
-    monkeypatch.setattr(self_check, "free_memory", lambda device: 1000)
+    monkeypatch.setattr(first_batch, "free_memory", lambda device: 1000)
     model = hf.attach(with_extra(), ScaleGradLoss(0.2))
     with pytest.warns(UserWarning, match="no memory for the self-check"):
         loss = model(**LLAMA).loss

@@ -13,7 +13,7 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_
 from torch.distributed.fsdp import fully_shard
 
 from scalegrad import ScaleGradLoss
-from scalegrad.integrations import hf, self_check
+from scalegrad.integrations import first_batch, hf
 from tests.integrations import tiny
 from tests.integrations.training import trained, weights
 
@@ -58,7 +58,7 @@ def without_memory():
     model = hf.attach(tiny.model("gpt2"), ScaleGradLoss(0.2))
     fully_shard(model)
     if torch.distributed.get_rank() == 1:
-        self_check.free_memory = lambda device: 0
+        first_batch.free_memory = lambda device: 0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model(**tiny.padded(tiny.examples("gpt2"))).loss.backward()

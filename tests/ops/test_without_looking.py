@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalegrad.functional import losses
+from scalegrad.functional import inputs, losses
 from scalegrad.ops import chunked, sparse
 from tests.calls import FAST_WAYS, OBJECTIVES, function, gradient
 from tests.cases import Case, cases
@@ -15,9 +15,10 @@ from tests.cases import Case, cases
 
 @pytest.fixture(autouse=True)
 def no_looking(monkeypatch):
-    monkeypatch.setattr(sparse, "looking_waits", lambda values: True)
-    monkeypatch.setattr(chunked, "looking_waits", lambda values: True)
-    monkeypatch.setattr(losses, "_looks", lambda head, options: False)
+    monkeypatch.setattr(sparse, "sync_stalls", lambda values: True)
+    monkeypatch.setattr(chunked, "sync_stalls", lambda values: True)
+    for module in (inputs, losses):
+        monkeypatch.setattr(module, "may_sync", lambda head, options: False)
     monkeypatch.setattr(sparse, "CPU_BLOCK", 40)
     monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", 50)
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from scalegrad.functional import scale_grad
-from scalegrad.functional.inputs import read_sequences
+from scalegrad.functional.inputs import Batch, rows_of
+from scalegrad.ops.sparse import next_places
 from scalegrad.sets import History, Ids, Members, NgramRepeat, Seen, TokenSet
-from scalegrad.sets.token_set import Both, Either, Not
+from scalegrad.sets.token_sets import Both, Either, Not
 from tests import oracles
 from tests.calls import FAST_WAYS, OBJECTIVES, WAYS, gradient
 from tests.cases import token_sets
@@ -24,7 +25,7 @@ def history(targets, **data):
     """The history of one row of targets, as the losses build it."""
     data = {name: torch.tensor([data[name]]) if name in data else None for name in ("context", "source", "segments")}
     row = torch.tensor([targets])
-    return read_sequences(row, VOCAB, ignore_index=-100, look=True, **data).history
+    return rows_of(Batch(row, **data), VOCAB, -100, may_sync=True).history
 
 
 def listed(token_set, targets, **data):
@@ -189,15 +190,7 @@ def test_sets_are_values():
 
 def test_members_take_follows_each_rows_own_list():
     """Also when as many rows as lists are taken, all of one list."""
-    past = read_sequences(
-        torch.tensor([[1, 2, 3], [4, 5, 6]]),
-        VOCAB,
-        context=None,
-        source=None,
-        segments=None,
-        ignore_index=-1,
-        look=True,
-    ).history
+    past = rows_of(Batch(torch.tensor([[1, 2, 3], [4, 5, 6]])), VOCAB, -1, may_sync=True).history
     members = Seen().members(past)
     whole = members.mask(VOCAB)
     for rows in ([1, 2], [4, 5], [5, 0], [2], [0, 1, 2, 3, 4, 5]):
@@ -210,7 +203,7 @@ def test_members_take_follows_each_rows_own_list():
 def test_members_of_rows_count_each_id_once():
     members = Members.of_rows(torch.tensor([[3, 3, -1, 3], [0, 2, 0, -1], [-1, -1, -1, -1]]))
     assert members.mask(4).nonzero().tolist() == [[0, 3], [1, 0], [1, 2]]
-    last = (members.next_use() >= 4) & (members.ids >= 0)  # the last place of each id stands for all of them
+    last = (next_places(members.ids) >= 4) & (members.ids >= 0)  # the last place of each id stands for all of them
     assert last.tolist() == [[False, False, False, True], [False, True, True, False], [False] * 4]
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import logging
+import os
 import subprocess
 import sys
 
@@ -265,3 +266,19 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, files, capsys, monk
 def test_drawing_a_study_loads_no_web_server_and_no_database():
     code = "import sys, scalegrad.study; print([m for m in ('fastapi', 'sqlalchemy', 'uvicorn') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_analyse_reads_a_folder_that_cannot_be_written_to(tmp_path, files, capsys, monkeypatch):
+    folder = tmp_path / "study"
+    assert new(folder, files, "--pair", "sg:mle", "--prefixes", "4", "--raters", "anna") == 0
+    answers = Answers(default_database(folder), load_study(folder), quickest=0)
+    answers.start("anna", "native")
+    for number in range(1, 5):
+        answers.answer("anna", number, 0, "first")
+    answers.dispose()
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write anywhere
+    capsys.readouterr()
+    assert run("study", "analyse", str(folder), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["answered"] == 4
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before

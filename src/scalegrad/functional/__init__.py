@@ -7,14 +7,5 @@ from scalegrad.functional.losses import (
     scale_grad,
     unlikelihood,
 )
-from scalegrad.functional.options import OptionArguments, Options
 
-__all__ = [
-    "OptionArguments",
-    "Options",
-    "Parts",
-    "linear_scale_grad",
-    "linear_unlikelihood",
-    "scale_grad",
-    "unlikelihood",
-]
+__all__ = ["Parts", "linear_scale_grad", "linear_unlikelihood", "scale_grad", "unlikelihood"]

@@ -1,18 +1,74 @@
-"""From what people pass to flat rows: shapes, devices and values checked, history built."""
+"""From what people pass to flat rows: options, shapes, devices and values checked, history built."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 
 from scalegrad.counts import counted
-from scalegrad.sets import History
+from scalegrad.ops.dispatch import Impl, Linear, Logits
+from scalegrad.sets import History, Seen, TokenSet
 
+Reduction = Literal["mean", "sum", "none"]
+
+SEEN = Seen()  # the paper's set, made once: a graph that is being compiled cannot make it
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Settings that all losses share, checked.
+
+    Args:
+        discourage: C_t, the tokens to discourage; the paper's by default.
+        ignore_index: targets with this value are left out of loss and history.
+        label_smoothing: ε of q = (1 − ε)·1[k] + ε/V, as in torch; unlikelihood smooths its likelihood term only.
+        reduction: "mean" over the targets kept (or `num_items`), "sum", or "none": [..., T], 0 at ignored targets.
+        softcap: c of c·tanh(o/c) on the logits, as Gemma models use.
+        logit_scale: a factor on the logits (before the cap), as Cohere models use.
+        impl: "auto", or one by name: "reference", "sparse" (logits), "chunked" (linear), "triton".
+        check: also look at values that cost a look: NaN logits, and everything on a GPU.
+        return_parts: return `(loss, Parts)`.
+    """
+
+    discourage: TokenSet  # no default: torch 2.11 cannot make one in a graph that is being compiled
+    ignore_index: int = -100
+    label_smoothing: float = 0.0
+    reduction: Reduction = "mean"
+    softcap: float | None = None
+    logit_scale: float | None = None
+    impl: Impl = "auto"
+    check: bool = False
+    return_parts: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.discourage, TokenSet):
+            raise ValueError(f"discourage must be a token set such as sets.Seen(), not {self.discourage!r}")
+        if not isinstance(self.ignore_index, int):
+            raise ValueError(f"ignore_index must be a whole number, not {self.ignore_index!r}")
+        if not _is_number(self.label_smoothing) or not 0 <= self.label_smoothing <= 1:
+            raise ValueError(f"label_smoothing must be a number in [0, 1], not {self.label_smoothing!r}")
+        if self.reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {self.reduction!r}")
+        for name in ("softcap", "logit_scale"):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and 0 < value < float("inf")):
+                raise ValueError(f"{name} must be a positive number or None, not {value!r}")
+
+
+class Batch(NamedTuple):
+    """The integer side of a call."""
+
+    targets: Tensor
+    context: Tensor | None = None
+    source: Tensor | None = None
+    segments: Tensor | None = None
+    num_items: int | Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,20 +85,30 @@ class Sequences:
         return self.targets.flatten() >= 0
 
 
-def read_sequences(
-    targets: Tensor,
-    vocab: int,
-    *,
-    context: Tensor | None,
-    source: Tensor | None,
-    segments: Tensor | None,
-    ignore_index: int,
-    look: bool,
-) -> Sequences:
-    """Check the integer inputs and say what becomes readable when.
+def read_sequences(head: Logits | Linear, batch: Batch, options: Options) -> Sequences:
+    """Check what belongs to the logits or hidden states, and say what becomes readable when."""
+    name = "logits" if isinstance(head, Logits) else "hidden"
+    check_targets(batch.targets, head[0].shape[:-1], head[0].device, of=name)
+    if batch.segments is None:
+        check_not_flattened(batch.targets, of=name)
+    vocab = head.logits.shape[-1] if isinstance(head, Logits) else len(head.weight)
+    sequences = rows_of(batch, vocab, options.ignore_index, may_sync=may_sync(head, options))
+    if options.check:
+        check_finite(name, head[0], sequences.kept.view(sequences.shape))
+        for extra, value in (("weight", head.weight), ("bias", head.bias)) if isinstance(head, Linear) else ():
+            if value is not None:
+                check_finite(extra, value, torch.ones((), dtype=torch.bool, device=value.device))
+    return sequences
 
-    `look`: check values too, which waits for a GPU.
-    """
+
+def may_sync(head: Logits | Linear, options: Options) -> bool:
+    """May values be read on the host? On a CPU always, elsewhere it waits for the device; never while compiling."""
+    return not torch.compiler.is_compiling() and (options.check or head[0].device.type == "cpu")
+
+
+def rows_of(batch: Batch, vocab: int, ignore_index: int, *, may_sync: bool) -> Sequences:
+    """The integer inputs as rows, their shapes checked; with `may_sync` their values too."""
+    targets, context, source, segments, _ = batch
     shape, device = targets.shape, targets.device
     for name, value in (("context", context), ("segments", segments)):
         _check_integers(name, value, device)
@@ -51,7 +117,7 @@ def read_sequences(
     _check_integers("source", source, device)
     if source is not None and (source.dim() != len(shape) or source.shape[:-1] != shape[:-1]):
         raise ValueError(f"source must have the shape {[*shape[:-1], 'S']}, not {list(source.shape)}")
-    if look:
+    if may_sync:
         _check_range("targets", targets, vocab, allowed=ignore_index)
         _check_range("context", context, vocab)
         _check_range("source", source, vocab)
@@ -72,6 +138,52 @@ def read_sequences(
     if source is not None:
         source = source.reshape(count, source.shape[-1]).long().clamp(min=-1)
     return Sequences(rows, History(arrivals, vocab, start, source), shape)
+
+
+def check_logits(logits: Tensor, inplace: bool) -> Logits:
+    """Logits [..., T, V] as the implementations take them."""
+    check_floating("logits", logits, at_least=2)
+    if logits.shape[-1] == 0:
+        raise ValueError(f"logits must have a vocabulary of at least one token, not the shape {list(logits.shape)}")
+    memory = logits if logits._base is None else logits._base
+    if inplace and memory.is_leaf and memory.requires_grad:
+        raise ValueError(
+            "inplace=True would overwrite logits that are a leaf of the graph, or a view of one: "
+            "pass the output of a model"
+        )
+    return Logits(logits, inplace)
+
+
+def check_linear(hidden: Tensor, weight: Tensor, bias: Tensor | None, accum_dtype: torch.dtype | None) -> Linear:
+    """Hidden states [..., T, D] and the output layer, cast as a linear layer casts them under autocast."""
+    check_floating("hidden", hidden, at_least=2)
+    check_floating("weight", weight, at_least=2)
+    if accum_dtype not in (None, torch.float32):
+        raise ValueError(f"accum_dtype must be None or torch.float32, not {accum_dtype!r}")
+    width = hidden.shape[-1]
+    if width == 0:
+        raise ValueError(f"hidden must have at least one feature, not the shape {list(hidden.shape)}")
+    if weight.dim() != 2 or weight.shape[1] != width or len(weight) == 0:
+        raise ValueError(f"weight must have the shape [V, {width}] with V ≥ 1, not {list(weight.shape)}")
+    if bias is not None:
+        check_floating("bias", bias, at_least=1)
+        if bias.shape != weight.shape[:1]:
+            raise ValueError(f"bias must have the shape [{len(weight)}], not {list(bias.shape)}")
+    autocast = torch.is_autocast_enabled(hidden.device.type)
+    dtype = torch.get_autocast_dtype(hidden.device.type) if autocast else None
+    hidden, weight = _cast(hidden, dtype), _cast(weight, dtype)
+    bias = None if bias is None else _cast(bias, dtype)
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is not None and value.device != hidden.device:
+            raise ValueError(f"{name} is on {value.device} and hidden on {hidden.device}: they must be on one device")
+        if value is not None and value.dtype != hidden.dtype:
+            raise ValueError(f"{name} is {value.dtype} and hidden {hidden.dtype}: they must be of one dtype")
+    return Linear(hidden, weight, bias, accum_dtype)
+
+
+def _cast(value: Tensor, dtype: torch.dtype | None) -> Tensor:
+    """As autocast does: float64 stays."""
+    return value if dtype is None or value.dtype == torch.float64 else value.to(dtype)
 
 
 def check_targets(targets: Tensor, shape: torch.Size, device: torch.device, of: str) -> None:
@@ -156,3 +268,7 @@ def _check_range(name: str, ids: Tensor | None, vocab: int, allowed: int | None 
         where = bad.nonzero()[0].tolist()
         extra = "or negative" if allowed is None else f"or ignore_index={allowed}"
         raise ValueError(f"{name} must be in [0, {vocab}) {extra}, not {int(ids[tuple(where)])} at {where}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

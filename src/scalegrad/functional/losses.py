@@ -1,21 +1,31 @@
-"""Validate, flatten, dispatch. The docstrings carry the equations."""
+"""The four losses. The docstrings carry the equations."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias, Unpack
+from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 import torch
 from torch import Tensor
 
-from scalegrad.functional.heads import Head, LinearHead, LogitsHead
-from scalegrad.functional.inputs import Sequences, check_local, check_not_flattened, check_targets, read_sequences
-from scalegrad.functional.options import OptionArguments, Options
+from scalegrad.functional.inputs import (
+    SEEN,
+    Batch,
+    Options,
+    Reduction,
+    Sequences,
+    check_linear,
+    check_local,
+    check_logits,
+    may_sync,
+    read_sequences,
+)
 from scalegrad.gamma import Gamma, RewardRepetition, Schedule, at_step, check_alpha, check_gamma, check_gamma_tensor
-from scalegrad.ops.dispatch import Call
-from scalegrad.ops.rows import Objective, Rows, arithmetic_dtype
-from scalegrad.sets import Ids
+from scalegrad.ops import dispatch
+from scalegrad.ops.dispatch import Call, Impl, Linear, Logits
+from scalegrad.ops.rows import Objective, Rows
+from scalegrad.sets import Ids, TokenSet
 
 
 class Parts(NamedTuple):
@@ -37,33 +47,51 @@ class Parts(NamedTuple):
         return (self.nll.sum() / self.has_target.sum()).exp()
 
 
-_NOTHING = Ids([])
-
-Loss: TypeAlias = Any
+Loss: TypeAlias = Tensor | tuple[Tensor, Parts]
 """A tensor, or `(tensor, Parts)` with `return_parts=True`."""
 
-
-class Batch(NamedTuple):
-    """The integer side of a call."""
-
-    targets: Tensor
-    context: Tensor | None = None
-    source: Tensor | None = None
-    segments: Tensor | None = None
-    num_items: int | Tensor | None = None
+_NOTHING = Ids([])
 
 
+# fmt: off
+@overload
+def scale_grad(
+    logits: Tensor, targets: Tensor, gamma: Gamma = 0.2, *, discourage: TokenSet = SEEN,
+    context: Tensor | None = None, source: Tensor | None = None, segments: Tensor | None = None,
+    num_items: int | Tensor | None = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+    reduction: Reduction = "mean", softcap: float | None = None, logit_scale: float | None = None,
+    impl: Impl = "auto", check: bool = False, inplace: bool = False,
+    return_parts: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def scale_grad(
+    logits: Tensor, targets: Tensor, gamma: Gamma = 0.2, *, discourage: TokenSet = SEEN,
+    context: Tensor | None = None, source: Tensor | None = None, segments: Tensor | None = None,
+    num_items: int | Tensor | None = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+    reduction: Reduction = "mean", softcap: float | None = None, logit_scale: float | None = None,
+    impl: Impl = "auto", check: bool = False, inplace: bool = False,
+    return_parts: Literal[True],
+) -> tuple[Tensor, Parts]: ...
+# fmt: on
 def scale_grad(
     logits: Tensor,
     targets: Tensor,
     gamma: Gamma = 0.2,
     *,
+    discourage: TokenSet = SEEN,
     context: Tensor | None = None,
     source: Tensor | None = None,
     segments: Tensor | None = None,
     num_items: int | Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: Reduction = "mean",
+    softcap: float | None = None,
+    logit_scale: float | None = None,
+    impl: Impl = "auto",
+    check: bool = False,
     inplace: bool = False,
-    **options: Unpack[OptionArguments],
+    return_parts: bool = False,
 ) -> Loss:
     """ScaleGrad (Eq. 4–5): `cross_entropy(logits + log(1/γ) · discouraged, targets)`, without ever building the mask.
 
@@ -83,57 +111,127 @@ def scale_grad(
         segments: [..., T] document of each position in packed rows: where the id changes, nothing is seen any more.
         num_items: what "mean" divides by, in place of the number of targets kept: an int or a 0-d tensor. 0 is
             refused while targets are left; as a tensor on a GPU, where looking would wait, it makes the loss infinite.
+        discourage: C_t, the tokens to discourage; by default the paper's, all that were seen.
+        ignore_index: targets with this value are left out of loss and history.
+        label_smoothing: ε of q = (1 − ε)·1[k] + ε/V, as in torch.
+        reduction: "mean" over the targets kept (or `num_items`), "sum", or "none": [..., T], 0 at ignored targets.
+        softcap: c of c·tanh(o/c) on the logits, as Gemma models use.
+        logit_scale: a factor on the logits (before the cap), as Cohere models use.
+        impl: "auto", or one by name: "reference", "sparse" (logits), "chunked" (linear), "triton".
+        check: also look at values that cost a look: NaN logits, and everything on a GPU.
         inplace: the gradient may overwrite the logits (in a compiled graph it has no effect).
-        options: see `Options`.
+        return_parts: return `(loss, Parts)`.
 
     >>> import torch
     >>> logits, targets = torch.zeros(1, 3, 4), torch.tensor([[0, 1, 0]])
     >>> scale_grad(logits, targets, gamma=0.5, reduction="none")  # log 4, log 5, and log 3: token 0 was seen
     tensor([[1.3863, 1.6094, 1.0986]])
     """
+    options = Options(
+        discourage, ignore_index, label_smoothing, reduction, softcap, logit_scale, impl, check, return_parts
+    )
     batch = Batch(targets, context, source, segments, num_items)
-    return scale_grad_loss(LogitsHead(logits, inplace), batch, gamma, Options.of(options, scale_grad))
+    return scale_grad_loss(check_logits(logits, inplace), batch, gamma, options)
 
 
+# fmt: off
+@overload
+def unlikelihood(
+    logits: Tensor, targets: Tensor, alpha: float = 1.0, *, discourage: TokenSet = SEEN,
+    context: Tensor | None = None, source: Tensor | None = None, segments: Tensor | None = None,
+    num_items: int | Tensor | None = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+    reduction: Reduction = "mean", softcap: float | None = None, logit_scale: float | None = None,
+    impl: Impl = "auto", check: bool = False, inplace: bool = False,
+    return_parts: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def unlikelihood(
+    logits: Tensor, targets: Tensor, alpha: float = 1.0, *, discourage: TokenSet = SEEN,
+    context: Tensor | None = None, source: Tensor | None = None, segments: Tensor | None = None,
+    num_items: int | Tensor | None = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+    reduction: Reduction = "mean", softcap: float | None = None, logit_scale: float | None = None,
+    impl: Impl = "auto", check: bool = False, inplace: bool = False,
+    return_parts: Literal[True],
+) -> tuple[Tensor, Parts]: ...
+# fmt: on
 def unlikelihood(
     logits: Tensor,
     targets: Tensor,
     alpha: float = 1.0,
     *,
+    discourage: TokenSet = SEEN,
     context: Tensor | None = None,
     source: Tensor | None = None,
     segments: Tensor | None = None,
     num_items: int | Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: Reduction = "mean",
+    softcap: float | None = None,
+    logit_scale: float | None = None,
+    impl: Impl = "auto",
+    check: bool = False,
     inplace: bool = False,
-    **options: Unpack[OptionArguments],
+    return_parts: bool = False,
 ) -> Loss:
     """Token-level unlikelihood (Eq. 2): `cross_entropy − α · Σ_{c ∈ C∖{k}} log(1 − p_c)`.
 
     The gradient is p·(1 − αR) + α·r·1[C∖{k}] − 1[k] with r = p/(1 − p) and R its sum over C∖{k}, exact as p_c → 1.
-    α = 0 is plain cross-entropy. Arguments as for `scale_grad`; α ≥ 0.
+    α = 0 is plain cross-entropy, α ≥ 0. Arguments as for `scale_grad`; label smoothing is of the likelihood term only.
 
     >>> import torch
     >>> logits, targets = torch.zeros(1, 3, 4), torch.tensor([[0, 1, 0]])
     >>> unlikelihood(logits, targets, alpha=1.0, reduction="none")  # log 4, then + log 4/3: one token was seen
     tensor([[1.3863, 1.6740, 1.6740]])
     """
+    options = Options(
+        discourage, ignore_index, label_smoothing, reduction, softcap, logit_scale, impl, check, return_parts
+    )
     batch = Batch(targets, context, source, segments, num_items)
-    return unlikelihood_loss(LogitsHead(logits, inplace), batch, alpha, Options.of(options, unlikelihood))
+    return unlikelihood_loss(check_logits(logits, inplace), batch, alpha, options)
 
 
+# fmt: off
+@overload
+def linear_scale_grad(
+    hidden: Tensor, weight: Tensor, targets: Tensor, gamma: Gamma = 0.2, *, discourage: TokenSet = SEEN,
+    context: Tensor | None = None, source: Tensor | None = None, segments: Tensor | None = None,
+    num_items: int | Tensor | None = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+    reduction: Reduction = "mean", softcap: float | None = None, logit_scale: float | None = None,
+    impl: Impl = "auto", check: bool = False, bias: Tensor | None = None, accum_dtype: torch.dtype | None = None,
+    return_parts: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def linear_scale_grad(
+    hidden: Tensor, weight: Tensor, targets: Tensor, gamma: Gamma = 0.2, *, discourage: TokenSet = SEEN,
+    context: Tensor | None = None, source: Tensor | None = None, segments: Tensor | None = None,
+    num_items: int | Tensor | None = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+    reduction: Reduction = "mean", softcap: float | None = None, logit_scale: float | None = None,
+    impl: Impl = "auto", check: bool = False, bias: Tensor | None = None, accum_dtype: torch.dtype | None = None,
+    return_parts: Literal[True],
+) -> tuple[Tensor, Parts]: ...
+# fmt: on
 def linear_scale_grad(
     hidden: Tensor,
     weight: Tensor,
     targets: Tensor,
     gamma: Gamma = 0.2,
     *,
-    bias: Tensor | None = None,
+    discourage: TokenSet = SEEN,
     context: Tensor | None = None,
     source: Tensor | None = None,
     segments: Tensor | None = None,
     num_items: int | Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: Reduction = "mean",
+    softcap: float | None = None,
+    logit_scale: float | None = None,
+    impl: Impl = "auto",
+    check: bool = False,
+    bias: Tensor | None = None,
     accum_dtype: torch.dtype | None = None,
-    **options: Unpack[OptionArguments],
+    return_parts: bool = False,
 ) -> Loss:
     """`scale_grad(F.linear(hidden, weight, bias), targets, gamma)`, the [N, V] logits never whole in memory.
 
@@ -150,25 +248,54 @@ def linear_scale_grad(
     >>> linear_scale_grad(hidden, head, torch.tensor([[0, 1, 0]]), gamma=0.5, reduction="sum")  # log 4 + log 5 + log 3
     tensor(4.0943)
     """
-    batch = Batch(targets, context, source, segments, num_items)
-    return scale_grad_loss(
-        LinearHead.of(hidden, weight, bias, accum_dtype), batch, gamma, Options.of(options, linear_scale_grad)
+    options = Options(
+        discourage, ignore_index, label_smoothing, reduction, softcap, logit_scale, impl, check, return_parts
     )
+    batch = Batch(targets, context, source, segments, num_items)
+    return scale_grad_loss(check_linear(hidden, weight, bias, accum_dtype), batch, gamma, options)
 
 
+# fmt: off
+@overload
+def linear_unlikelihood(
+    hidden: Tensor, weight: Tensor, targets: Tensor, alpha: float = 1.0, *, discourage: TokenSet = SEEN,
+    context: Tensor | None = None, source: Tensor | None = None, segments: Tensor | None = None,
+    num_items: int | Tensor | None = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+    reduction: Reduction = "mean", softcap: float | None = None, logit_scale: float | None = None,
+    impl: Impl = "auto", check: bool = False, bias: Tensor | None = None, accum_dtype: torch.dtype | None = None,
+    return_parts: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def linear_unlikelihood(
+    hidden: Tensor, weight: Tensor, targets: Tensor, alpha: float = 1.0, *, discourage: TokenSet = SEEN,
+    context: Tensor | None = None, source: Tensor | None = None, segments: Tensor | None = None,
+    num_items: int | Tensor | None = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+    reduction: Reduction = "mean", softcap: float | None = None, logit_scale: float | None = None,
+    impl: Impl = "auto", check: bool = False, bias: Tensor | None = None, accum_dtype: torch.dtype | None = None,
+    return_parts: Literal[True],
+) -> tuple[Tensor, Parts]: ...
+# fmt: on
 def linear_unlikelihood(
     hidden: Tensor,
     weight: Tensor,
     targets: Tensor,
     alpha: float = 1.0,
     *,
-    bias: Tensor | None = None,
+    discourage: TokenSet = SEEN,
     context: Tensor | None = None,
     source: Tensor | None = None,
     segments: Tensor | None = None,
     num_items: int | Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: Reduction = "mean",
+    softcap: float | None = None,
+    logit_scale: float | None = None,
+    impl: Impl = "auto",
+    check: bool = False,
+    bias: Tensor | None = None,
     accum_dtype: torch.dtype | None = None,
-    **options: Unpack[OptionArguments],
+    return_parts: bool = False,
 ) -> Loss:
     """`unlikelihood(F.linear(hidden, weight, bias), targets, alpha)`, the [N, V] logits never whole in memory.
 
@@ -177,30 +304,31 @@ def linear_unlikelihood(
     >>> linear_unlikelihood(hidden, head, torch.tensor([[0, 1, 0]]), reduction="sum")  # 3 log 4 + 2 log 4/3
     tensor(4.7342)
     """
-    batch = Batch(targets, context, source, segments, num_items)
-    return unlikelihood_loss(
-        LinearHead.of(hidden, weight, bias, accum_dtype), batch, alpha, Options.of(options, linear_unlikelihood)
+    options = Options(
+        discourage, ignore_index, label_smoothing, reduction, softcap, logit_scale, impl, check, return_parts
     )
+    batch = Batch(targets, context, source, segments, num_items)
+    return unlikelihood_loss(check_linear(hidden, weight, bias, accum_dtype), batch, alpha, options)
 
 
 # ---- what the four have in common, for `nn` too ----------------------------------------------------------------------
 
 
-def scale_grad_loss(head: Head, batch: Batch, gamma: Gamma, options: Options) -> Loss:
+def scale_grad_loss(head: Logits | Linear, batch: Batch, gamma: Gamma, options: Options) -> Loss:
     """ScaleGrad on any head."""
     if isinstance(gamma, Schedule):
         gamma = at_step(gamma, None)
-    sequences = _read(head, batch, options)
+    sequences = read_sequences(head, batch, options)
     objective = Objective("scale_grad", options.label_smoothing, options.softcap, options.logit_scale)
     strength = _gamma(gamma, head, sequences, objective, options)
     options = _without_set(options) if isinstance(gamma, (int, float)) and gamma == 1 else options
     return _reduce(head, sequences, strength, batch.num_items, objective, options)
 
 
-def unlikelihood_loss(head: Head, batch: Batch, alpha: float, options: Options) -> Loss:
+def unlikelihood_loss(head: Logits | Linear, batch: Batch, alpha: float, options: Options) -> Loss:
     """Unlikelihood on any head."""
     check_alpha(alpha)
-    sequences = _read(head, batch, options)
+    sequences = read_sequences(head, batch, options)
     objective = Objective("unlikelihood", options.label_smoothing, options.softcap, options.logit_scale)
     strength = _everywhere(float(alpha), head, sequences)
     options = _without_set(options) if alpha == 0 else options
@@ -212,66 +340,47 @@ def _without_set(options: Options) -> Options:
     return options if options.return_parts else replace(options, discourage=_NOTHING)
 
 
-def _looks(head: Head, options: Options) -> bool:
-    """May values be looked at? On a CPU always, elsewhere it would wait for the device; never while compiling."""
-    return not torch.compiler.is_compiling() and (options.check or head.values.device.type == "cpu")
-
-
-def _read(head: Head, batch: Batch, options: Options) -> Sequences:
-    check_targets(batch.targets, head.lead, head.values.device, of=head.name)
-    if batch.segments is None:
-        check_not_flattened(batch.targets, of=head.name)
-    sequences = read_sequences(
-        batch.targets,
-        head.vocab,
-        context=batch.context,
-        source=batch.source,
-        segments=batch.segments,
-        ignore_index=options.ignore_index,
-        look=_looks(head, options),
-    )
-    if options.check:
-        head.check_values(sequences.kept.view(sequences.shape))
-    return sequences
-
-
-def _gamma(gamma: Any, head: Head, sequences: Sequences, objective: Objective, options: Options) -> Tensor:
+def _gamma(gamma: Any, head: Logits | Linear, sequences: Sequences, objective: Objective, options: Options) -> Tensor:
     """γ for each position, [R, T]."""
     targets = sequences.targets
     if callable(gamma) and not isinstance(gamma, Tensor):
-        entropy, seen_mass = head.statistics(options.discourage, sequences.history, targets.flatten(), objective)
+        entropy, seen_mass = dispatch.statistics(
+            head, options.discourage, sequences.history, targets.flatten(), objective
+        )
         positions = sequences.history.positions
         gamma = torch.as_tensor(gamma(positions, entropy.view_as(targets), seen_mass.view_as(targets)))
-        return check_gamma_tensor(gamma.to(targets.device), targets >= 0, _looks(head, options))
+        return check_gamma_tensor(gamma.to(targets.device), targets >= 0, may_sync(head, options))
     if isinstance(gamma, Tensor):
         check_local("gamma", gamma)
         kept = sequences.kept.view(sequences.shape)
-        return check_gamma_tensor(gamma, kept, _looks(head, options)).view_as(targets)
+        return check_gamma_tensor(gamma, kept, may_sync(head, options)).view_as(targets)
     value = gamma.value if isinstance(gamma, RewardRepetition) else check_gamma(gamma)
     return _everywhere(float(value), head, sequences)
 
 
-def _everywhere(value: float, head: Head, sequences: Sequences) -> Tensor:
+def _everywhere(value: float, head: Logits | Linear, sequences: Sequences) -> Tensor:
     """[R, T] of one strength, in the dtype of the arithmetic."""
     targets = sequences.targets
-    return torch.full(targets.shape, value, dtype=arithmetic_dtype(head.values.dtype), device=targets.device)
+    dtype = torch.promote_types(head[0].dtype, torch.float32)
+    return torch.full(targets.shape, value, dtype=dtype, device=targets.device)
 
 
 def _reduce(
-    head: Head,
+    head: Logits | Linear,
     sequences: Sequences,
     strength: Tensor,
     num_items: int | Tensor | None,
     objective: Objective,
     options: Options,
 ) -> Loss:
-    dtype, kept = arithmetic_dtype(head.values.dtype), sequences.kept
-    weight = _row_weight(kept, dtype, num_items, options.reduction, _looks(head, options))
+    dtype, kept = torch.promote_types(head[0].dtype, torch.float32), sequences.kept
+    weight = _row_weight(kept, dtype, num_items, options.reduction, may_sync(head, options))
     # A float16 gradient divided by the number of items vanishes before a GradScaler's factor can reach it: then the
     # rows are weighed outside, and the backward pass scales each by both at once.
-    total = options.reduction != "none" and head.values.dtype != torch.float16
+    total = options.reduction != "none" and head[0].dtype != torch.float16
     rows = Rows(sequences.targets.flatten(), strength.flatten().to(dtype), weight if total else kept.to(dtype))
-    out = head.run(Call(rows, options.discourage, sequences.history, objective, total), options.impl)
+    call = Call(rows, options.discourage, sequences.history, objective, total)
+    out = dispatch.run(head, call, options.impl)
     loss = out.loss
     if not total:
         loss = torch.where(kept, loss, 0.0)  # an upstream gradient of an ignored target stops here, NaN or not
@@ -282,7 +391,7 @@ def _reduce(
 
 
 def _row_weight(
-    kept: Tensor, dtype: torch.dtype, num_items: float | Tensor | None, reduction: str, look: bool
+    kept: Tensor, dtype: torch.dtype, num_items: float | Tensor | None, reduction: str, may_sync: bool
 ) -> Tensor:
     """[N] what each row counts for: 1, or 1/number of items; 0 where it is not `kept`."""
     if num_items is None:
@@ -295,7 +404,7 @@ def _row_weight(
         if num_items.dim() != 0:
             raise ValueError(f"num_items must be a number or a 0-d tensor, not of shape {list(num_items.shape)}")
         check_local("num_items", num_items)
-        if not look:  # of 0 items, a target weighs infinitely much, and an ignored one still nothing
+        if not may_sync:  # of 0 items, a target weighs infinitely much, and an ignored one still nothing
             return torch.where(kept, num_items.to(kept.device, dtype).clamp(min=0).reciprocal(), 0.0)
         num_items = num_items.item()
     if isinstance(num_items, bool) or not isinstance(num_items, (int, float)) or not 0 <= num_items < math.inf:

@@ -11,17 +11,27 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from scalegrad.functional.heads import LinearHead, LogitsHead
-from scalegrad.functional.losses import Batch, Parts
-from scalegrad.integrations import refusals
+from scalegrad.functional.inputs import Batch, check_linear, check_logits
+from scalegrad.functional.losses import Parts
 from scalegrad.integrations.decoder_inputs import decoder_inputs
-from scalegrad.integrations.documents import MARKS
-from scalegrad.integrations.labels import IGNORED, causal_batch, encoder_decoder_batch, logit_positions
+from scalegrad.integrations.first_batch import (
+    compare,
+    has_room,
+    no_traces,
+    own_copies,
+    refuse_late_attachment,
+    refuse_lengths,
+    refuse_parts_of_rows,
+    refuse_sequence_parallelism,
+    refuse_unknown_labels,
+    refuse_wrong_labels,
+)
+from scalegrad.integrations.labels import IGNORED, MARKS, causal_batch, encoder_decoder_batch, logit_positions
 from scalegrad.integrations.output_layer import Finish, OutputLayer, Request, find_finish, is_plain
 from scalegrad.integrations.routers import with_router_losses
-from scalegrad.integrations.self_check import compare, has_room, no_traces, own_copies
 from scalegrad.nn import ScaleGradLoss
 from scalegrad.objectives import TokenLoss
+from scalegrad.ops.dispatch import Linear, Logits
 
 _OF_THE_LOSS = ("labels", "shift_labels", "num_items_in_batch", "logits_to_keep")  # arguments a model runs without
 
@@ -113,14 +123,14 @@ class Attachment:
         else:
             outputs = self._run({**arguments, "labels": batch.targets} if balanced else arguments)
             logits = outputs.logits
-            value = self._on_head(LogitsHead(logits, False), batch, loss, None)
+            value = self._on_head(check_logits(logits, inplace=False), batch, loss, None)
         return _with(outputs, loss=with_router_losses(value, outputs, self.model), logits=logits)
 
     def _nll(self, arguments: dict[str, Any], batch: Batch) -> Any:
         """Plain −log p, whatever the objective, with the logits."""
         outputs = self._run(arguments)
         logits = outputs.logits
-        loss = ScaleGradLoss(1.0).on_head(LogitsHead(logits, False), _moved(batch, logits.device))
+        loss = ScaleGradLoss(1.0).on_head(check_logits(logits, inplace=False), _moved(batch, logits.device))
         return _with(outputs, loss=loss)
 
     def _run(self, arguments: dict[str, Any]) -> Any:
@@ -165,11 +175,11 @@ class Attachment:
         mask = call.get("attention_mask")
         return encoder_decoder_batch(labels, input_ids=ids, attention_mask=mask, prompt=self.prompt, num_items=items)
 
-    def _on_head(self, head: LinearHead | LogitsHead, batch: Batch, loss: TokenLoss, finish: Finish | None) -> Tensor:
+    def _on_head(self, head: Logits | Linear, batch: Batch, loss: TokenLoss, finish: Finish | None) -> Tensor:
         """`loss` with its own options and what the model does to its logits where they are not given whole."""
         cap, scale = (None, None) if finish is None else (finish.softcap, finish.logit_scale)
         options = replace(loss.options, softcap=cap, logit_scale=scale, return_parts=True)
-        batch = _moved(batch, head.values.device)
+        batch = _moved(batch, head[0].device)
         value: Tensor
         value, parts = loss.on_head(head, batch, options)
         self.parts = MeanParts.of(parts, batch.targets, options.ignore_index)
@@ -182,7 +192,7 @@ class Attachment:
         if finish.bias is not None:
             extra = finish.extra_bias(self.model).to(hidden.dtype)
             bias = extra if bias is None else bias + extra
-        return self._on_head(LinearHead.of(hidden, layer.weight, bias), batch, loss, finish)
+        return self._on_head(check_linear(hidden, layer.weight, bias, None), batch, loss, finish)
 
     # ---- looking before trusting -------------------------------------------------------------------------------------
 
@@ -230,18 +240,18 @@ class Attachment:
 
     def _refuse(self, call: dict[str, Any], batch: Batch) -> None:
         causal = not self.model.config.is_encoder_decoder
-        refusals.refuse_sequence_parallelism()
-        refusals.refuse_late_attachment(causal)
+        refuse_sequence_parallelism()
+        refuse_late_attachment(causal)
         if not causal:
             return
-        refusals.refuse_wrong_labels(call.get("labels"), call.get("shift_labels"))
-        refusals.refuse_lengths(call.get("cu_seq_lens_q"), batch.targets.numel())
+        refuse_wrong_labels(call.get("labels"), call.get("shift_labels"))
+        refuse_lengths(call.get("cu_seq_lens_q"), batch.targets.numel())
         if call.get("past_key_values") is None:
-            refusals.refuse_parts_of_rows(call.get("position_ids"), call.get("attention_mask"))
+            refuse_parts_of_rows(call.get("position_ids"), call.get("attention_mask"))
         labels = call["shift_labels"] if call.get("labels") is None else call["labels"]
         if self._positions(call) is not None and labels.shape != batch.targets.shape:
             spread = _labels_of(batch.targets) if self.prompt or batch.context is None else batch.context
-            refusals.refuse_unknown_labels(spread, call["input_ids"])
+            refuse_unknown_labels(spread, call["input_ids"])
 
     def _probe(self, arguments: dict[str, Any]) -> Any:
         """One forward pass that leaves no trace, neither in the model nor in what it is called with."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from scalegrad.functional.heads import LogitsHead
+from scalegrad.functional.inputs import check_logits
 from scalegrad.integrations.attachment import Attachment, MeanParts, Watch
 from scalegrad.integrations.card import Saver
 from scalegrad.integrations.labels import IGNORED, causal_batch
@@ -47,14 +47,13 @@ class ComputeLoss:
         if torch.is_grad_enabled():
             batch = causal_batch(labels.to(logits.device), num_items=num_items_in_batch)
             options = replace(self.loss.options, return_parts=True)
-            value, parts = self.loss.on_head(LogitsHead(logits, False), batch, options)
+            value, parts = self.loss.on_head(check_logits(logits, inplace=False), batch, options)
             self.parts = MeanParts.of(parts, batch.targets, options.ignore_index)
             return self._with_router_losses(value, outputs)
         alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
         # Trainer counts GPT-2's first labels too, which are no targets: alone, count here, so that this is a mean.
         batch = causal_batch(labels.to(logits.device), num_items=None if alone else num_items_in_batch)
-        plain: Tensor = ScaleGradLoss(1.0).on_head(LogitsHead(logits, False), batch)
-        return plain
+        return ScaleGradLoss(1.0).on_head(check_logits(logits, inplace=False), batch)  # type: ignore[return-value]
 
     def _with_router_losses(self, value: Tensor, outputs: Any) -> Tensor:
         routed = next(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from scalegrad.functional.losses import Batch
+from scalegrad.functional.inputs import Batch
 from scalegrad.objectives.objective import TokenLoss
 
 if TYPE_CHECKING:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scalegrad._version import __version__
 from scalegrad.gamma import Constant, Cosine, Linear, RewardRepetition, Schedule, check_alpha, check_gamma
 
 if TYPE_CHECKING:
-    from scalegrad.functional import OptionArguments
     from scalegrad.nn import ScaleGradLoss, UnlikelihoodLoss
 
 TokenLoss: TypeAlias = "ScaleGradLoss | UnlikelihoodLoss"
@@ -59,8 +58,10 @@ class Objective:
         """The strength as one number: None for MLE and for a schedule."""
         return None if self.strength is None or isinstance(self.strength, Schedule) else float(self.strength)
 
-    def loss(self, **options: Unpack[OptionArguments]) -> TokenLoss:
-        """The loss module. MLE is ScaleGrad with γ = 1, so that all three count and divide alike.
+    def loss(self, **options: Any) -> TokenLoss:
+        """The loss module, with options such as `label_smoothing` or `discourage`.
+
+        MLE is ScaleGrad with γ = 1, so that all three count and divide alike.
 
         >>> Objective("mle").loss()
         ScaleGradLoss(gamma=1.0)
@@ -113,7 +114,7 @@ def record(loss: TokenLoss) -> dict[str, Any]:
     >>> record(ScaleGradLoss(0.2))["gamma"], record(ScaleGradLoss(0.2))["discourage"]
     (0.2, 'Seen()')
     """
-    from scalegrad.functional import Options
+    from scalegrad.functional.inputs import Options
     from scalegrad.nn import UnlikelihoodLoss
     from scalegrad.sets import Seen
 

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from scalegrad.ops import sparse
-from scalegrad.ops.rows import Losses, Objective, Rows, arithmetic_dtype, looking_waits
+from scalegrad.ops.rows import Losses, Objective, Rows
+from scalegrad.ops.sparse import sync_stalls
 from scalegrad.sets import Members
 
 CHUNK_ELEMENTS = 1 << 24  # of logits at once
@@ -35,11 +36,11 @@ def fill(
     members: Members,
     objective: Objective,
     wanted: tuple[bool, bool, bool],
-    wide: bool = True,
+    accumulate_in_float32: bool = True,
 ) -> tuple[Losses, HeadGrads]:
     """Losses of `hidden @ weight.T + bias`, and the gradients wanted of (hidden, weight, bias).
 
-    These are summed in float32 here, asked for (`wide`) or not.
+    These are summed in float32 here, `accumulate_in_float32` or not.
     """
     kept = _rows_with_target(rows.targets)
     if kept is not None:  # only the rows with a target cost anything
@@ -50,7 +51,7 @@ def fill(
             grads = grads._replace(hidden=torch.zeros_like(hidden).index_copy_(0, kept, grads.hidden))
         return Losses(*scattered), grads
 
-    sums = arithmetic_dtype(hidden.dtype)
+    sums = torch.promote_types(hidden.dtype, torch.float32)
     d_hidden = torch.empty_like(hidden) if wanted[0] else None
     d_weight = torch.zeros_like(weight, dtype=sums) if wanted[1] else None
     d_bias = torch.zeros_like(bias, dtype=sums) if wanted[2] and bias is not None else None
@@ -63,7 +64,7 @@ def fill(
             torch.mm(logits, weight, out=d_hidden[a:b])
         if d_weight is not None:
             inputs = hidden[a:b]
-            if looking_waits(hidden):  # ignored rows take part with a gradient of 0, and 0 · NaN is NaN
+            if sync_stalls(hidden):  # ignored rows take part with a gradient of 0, and 0 · NaN is NaN
                 inputs = inputs.masked_fill(part.targets[:, None] < 0, 0.0)
             if d_weight.dtype == logits.dtype:
                 d_weight.addmm_(logits.t(), inputs)
@@ -93,7 +94,7 @@ def statistics(
 
 def _rows_with_target(targets: Tensor) -> Tensor | None:
     """Their indices, if some rows have none and a look does not wait for a device."""
-    if looking_waits(targets):
+    if sync_stalls(targets):
         return None
     kept = targets >= 0
     return None if bool(kept.all()) else kept.nonzero()[:, 0]

@@ -21,6 +21,22 @@ LOGITS_IMPLS = ("auto", "reference", "sparse", "triton")
 LINEAR_IMPLS = ("auto", "reference", "chunked", "triton")
 
 
+class Logits(NamedTuple):
+    """Logits [..., V], given whole. `inplace`: the gradient may overwrite them."""
+
+    logits: Tensor
+    inplace: bool = False
+
+
+class Linear(NamedTuple):
+    """Hidden states [..., D] and the output layer's weight [V, D] and bias [V], from which logits are made."""
+
+    hidden: Tensor
+    weight: Tensor
+    bias: Tensor | None = None
+    accum_dtype: torch.dtype | None = None  # in which the weight's gradient is summed; None: what suits the device
+
+
 class Call(NamedTuple):
     """What is asked of an implementation, beside the logits or the hidden states."""
 
@@ -31,13 +47,19 @@ class Call(NamedTuple):
     total: bool  # the weighted sum, else each row's loss
 
 
-def from_logits(logits: Tensor, call: Call, impl: str, inplace: bool) -> Losses:
-    """`logits` [N, V]. The first field of the result is differentiable: the total, or the loss of each row."""
+def run(head: Logits | Linear, call: Call, impl: str) -> Losses:
+    """The losses of N rows. The first field is differentiable: the total, or the loss of each row."""
+    return _from_logits(head, call, impl) if isinstance(head, Logits) else _from_linear(head, call, impl)
+
+
+def _from_logits(head: Logits, call: Call, impl: str) -> Losses:
+    logits = head.logits.reshape(-1, head.logits.shape[-1])
     name, members = _choose(call, impl, logits, torch_impl="sparse", triton_impl="triton", known=LOGITS_IMPLS)
     if members is None:
         return _reference(logits, call)
     if not torch.is_grad_enabled():  # an autograd function cannot tell: it would make the gradient, and in place
         logits = logits.detach()
+    inplace = head.inplace and 0 not in logits.stride()  # expanded logits share memory and cannot hold a gradient
     flat = fused.tensors(call.rows, members)
     with torch.autocast(logits.device.type, enabled=False):
         out = fused.Logits.apply(  # type: ignore[no-untyped-call]
@@ -46,39 +68,37 @@ def from_logits(logits: Tensor, call: Call, impl: str, inplace: bool) -> Losses:
     return Losses(*out)
 
 
-def from_linear(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, call: Call, impl: str, *, wide: bool = False
-) -> Losses:
-    """`hidden` [N, D], `weight` [V, D], `bias` [V]. `wide`: sum the weight's gradient in float32."""
+def _from_linear(head: Linear, call: Call, impl: str) -> Losses:
+    hidden, weight, bias, accum_dtype = head
+    hidden = hidden.reshape(-1, hidden.shape[-1])
     name, members = _choose(call, impl, hidden, torch_impl="chunked", triton_impl="triton linear", known=LINEAR_IMPLS)
     if members is None:
         hidden = hidden.masked_fill(call.rows.targets[:, None] < 0, 0.0)  # 0 · NaN would reach the weight's gradient
         return _reference(F.linear(hidden, weight, bias), call)
     if not torch.is_grad_enabled():
         hidden, weight, bias = hidden.detach(), weight.detach(), None if bias is None else bias.detach()
-    flat = fused.tensors(call.rows, members)
+    flat, in_float32 = fused.tensors(call.rows, members), accum_dtype is not None
     with torch.autocast(hidden.device.type, enabled=False):
         out = fused.Linear.apply(  # type: ignore[no-untyped-call]
-            name, hidden, weight, bias, call.total, wide, fused.settings(members, call.objective), *flat
+            name, hidden, weight, bias, call.total, in_float32, fused.settings(members, call.objective), *flat
         )
     return Losses(*out)
 
 
 @torch.no_grad()
 def statistics(
-    head: tuple[Tensor] | tuple[Tensor, Tensor, Tensor | None],
-    discourage: TokenSet,
-    history: History,
-    targets: Tensor,
-    objective: Objective,
+    head: Logits | Linear, discourage: TokenSet, history: History, targets: Tensor, objective: Objective
 ) -> tuple[Tensor, Tensor]:
-    """Entropy and discouraged mass of each row, [N] each, from (logits,) or (hidden, weight, bias)."""
+    """Entropy and discouraged mass of each row, [N] each."""
     members = discourage.compact(history)
     if members is None:  # no compact form: let each row list its own tokens
         mask = discourage.dense(history)
         ids = torch.arange(history.vocab, device=mask.device)
         members = Members.of_rows(torch.where(mask, ids, -1))
-    return fused.statistics(head, targets, members, objective)
+    values = head[0].detach()
+    flat = values.reshape(-1, values.shape[-1])
+    weight, bias = (None, None) if isinstance(head, Logits) else (head.weight, head.bias)
+    return fused.statistics(flat, weight, bias, targets, members, objective)
 
 
 def _reference(logits: Tensor, call: Call) -> Losses:

@@ -6,29 +6,30 @@ autograd functions that call them.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from scalegrad.ops.rows import Losses, Objective, Rows, arithmetic_dtype
+from scalegrad.ops import chunked, sparse
+from scalegrad.ops.rows import Losses, Objective, Rows
 from scalegrad.sets import Members
 
 Outputs = tuple[Tensor, Tensor, Tensor, Tensor]  # the fields of Losses; the first may be their weighted total
 Settings = tuple[bool, bool, str, float, float | None, float | None]
 
 
-IMPLEMENTATIONS = {  # by name: where `fill` is; loaded when used, Triton may not be there
-    "sparse": "scalegrad.ops.sparse",
-    "chunked": "scalegrad.ops.chunked",
-    "triton": "scalegrad.ops.triton_logits",
-    "triton linear": "scalegrad.ops.triton_linear",
-}
-
-
 def _implementation(name: str) -> Any:
-    return importlib.import_module(IMPLEMENTATIONS[name])
+    """The module whose `fill` runs; those with kernels load when used, for Triton may not be there."""
+    if name == "triton":
+        from scalegrad.ops import triton_logits
+
+        return triton_logits
+    if name == "triton linear":
+        from scalegrad.ops import triton_linear
+
+        return triton_linear
+    return sparse if name == "sparse" else chunked
 
 
 def settings(members: Members, objective: Objective) -> Settings:
@@ -118,10 +119,12 @@ def _linear_rows(
     softcap: float | None,
     logit_scale: float | None,
     wanted: list[bool],
-    wide: bool,
+    accumulate_in_float32: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     call = _unflatten(flat, complement, own_lines, objective, label_smoothing, softcap, logit_scale)
-    losses, grads = _implementation(impl).fill(hidden, weight, bias, *call, (wanted[0], wanted[1], wanted[2]), wide)
+    losses, grads = _implementation(impl).fill(
+        hidden, weight, bias, *call, (wanted[0], wanted[1], wanted[2]), accumulate_in_float32
+    )
     return *losses, *(hidden.new_empty(0) if grad is None else grad for grad in grads)
 
 
@@ -146,13 +149,10 @@ def _statistics(
     softcap: float | None,
     logit_scale: float | None,
 ) -> tuple[Tensor, Tensor]:
-    rows, *call = _unflatten(flat, complement, own_lines, objective, label_smoothing, softcap, logit_scale)
-    result: tuple[Tensor, Tensor]
+    rows, members, settings = _unflatten(flat, complement, own_lines, objective, label_smoothing, softcap, logit_scale)
     if weight is None:
-        result = _implementation("sparse").statistics(values, rows.targets, *call)
-    else:
-        result = _implementation("chunked").statistics(values, weight, bias, rows.targets, *call)
-    return result
+        return sparse.statistics(values, rows.targets, members, settings)
+    return chunked.statistics(values, weight, bias, rows.targets, members, settings)
 
 
 @_statistics.register_fake
@@ -162,10 +162,9 @@ def _(values, *_, **__):  # type: ignore[no-untyped-def]
 
 
 def statistics(
-    head: tuple[Tensor] | tuple[Tensor, Tensor, Tensor | None], targets: Tensor, members: Members, objective: Objective
+    values: Tensor, weight: Tensor | None, bias: Tensor | None, targets: Tensor, members: Members, objective: Objective
 ) -> tuple[Tensor, Tensor]:
-    """Entropy and discouraged mass of each row, [N] each, from (logits,) or (hidden, weight, bias)."""
-    values, weight, bias = head if len(head) == 3 else (head[0], None, None)
+    """Entropy and discouraged mass of each row, [N] each, from logits, or from hidden states and a weight."""
     nothing = targets.new_empty(0)  # strength and weight play no part
     flat = tensors(Rows(targets, nothing, nothing), members)
     with torch.autocast(values.device.type, enabled=False):
@@ -177,7 +176,7 @@ def _fake_losses(like: Tensor) -> Losses:
     def column(dtype: torch.dtype) -> Tensor:
         return like.new_empty(like.shape[0], dtype=dtype)
 
-    dtype = arithmetic_dtype(like.dtype)
+    dtype = torch.promote_types(like.dtype, torch.float32)
     return Losses(column(dtype), column(dtype), column(dtype), column(torch.bool))
 
 
@@ -222,14 +221,15 @@ class Linear(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor | None,
         total: bool,
-        wide: bool,
+        accumulate_in_float32: bool,
         settings: Settings,
         *flat: Tensor,
     ) -> Outputs:
         wanted = list(ctx.needs_input_grad[1:4])
-        ctx.impl, ctx.total, ctx.wide, ctx.settings, ctx.wanted = impl, total, wide, settings, wanted
+        ctx.impl, ctx.total, ctx.settings, ctx.wanted = impl, total, settings, wanted
+        ctx.accumulate_in_float32 = accumulate_in_float32
         *columns, d_hidden, d_weight, d_bias = _linear_rows(
-            impl, hidden, weight, bias, list(flat), *settings, wanted if total else [False] * 3, wide
+            impl, hidden, weight, bias, list(flat), *settings, wanted if total else [False] * 3, accumulate_in_float32
         )
         # A row's own upstream gradient is not known yet: then the logits are made again in the backward pass.
         ctx.save_for_backward(*((d_hidden, d_weight, d_bias) if total else (hidden, weight, bias, *flat)))
@@ -248,7 +248,7 @@ class Linear(torch.autograd.Function):
             flat = [targets, strength, upstream.to(strength.dtype), *members]
             with torch.autocast(hidden.device.type, enabled=False):
                 *_losses, d_hidden, d_weight, d_bias = _linear_rows(
-                    ctx.impl, hidden, weight, bias, flat, *ctx.settings, ctx.wanted, ctx.wide
+                    ctx.impl, hidden, weight, bias, flat, *ctx.settings, ctx.wanted, ctx.accumulate_in_float32
                 )
             made = zip((d_hidden, d_weight, d_bias), ctx.wanted, strict=True)
             grads = [grad if want else None for grad, want in made]

@@ -31,7 +31,7 @@ class Rows(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """Per row, 0 where ignored, float32 (float64 for float64 input)."""
+    """Per row, 0 where ignored. Half precision is computed in float32; float64 stays."""
 
     loss: Tensor  # [N]
     nll: Tensor  # [N] −log p_k, whatever the objective
@@ -39,19 +39,9 @@ class Losses(NamedTuple):
     target_seen: Tensor  # [N] bool: is the target itself discouraged?
 
 
-def arithmetic_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Half precision is computed in float32; float64 stays."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
-
-
-def looking_waits(values: Tensor) -> bool:
-    """Would a look at these values wait for a device? Then no row is skipped for what stands in it."""
-    return values.device.type != "cpu"
-
-
 def head_logits(logits: Tensor, objective: Objective) -> Tensor:
     """The logits after the model's scale and soft cap, `c · tanh(s · o / c)`, in the dtype of the arithmetic."""
-    logits = logits.to(arithmetic_dtype(logits.dtype))
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if objective.logit_scale is not None:
         logits = logits * objective.logit_scale
     if objective.softcap is not None:

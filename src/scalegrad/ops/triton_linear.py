@@ -30,12 +30,12 @@ def fill(
     members: Members,
     objective: Objective,
     wanted: tuple[bool, bool, bool],
-    wide: bool = False,
+    accumulate_in_float32: bool = False,
 ) -> tuple[Losses, HeadGrads]:
     """Losses of `hidden @ weight.T + bias`, and the gradients wanted of (hidden, weight, bias).
 
-    The chunks' parts of the weight's gradient are summed in its own dtype, or in float32 (`wide`), which costs its
-    memory twice again.
+    The chunks' parts of the weight's gradient are summed in its own dtype; with `accumulate_in_float32` in float32,
+    which costs its memory twice again.
     """
     n, vocab = len(hidden), len(weight)
     if n == 0:
@@ -49,7 +49,9 @@ def fill(
         head = F.pad(weight, (0, 0, 0, padding))
         head_bias = None if bias is None else F.pad(bias, (0, padding))
     d_hidden = torch.empty_like(hidden) if wanted[0] else None
-    d_weight = torch.empty_like(head, dtype=torch.float32 if wide else head.dtype) if wanted[1] else None
+    d_weight = (
+        torch.empty_like(head, dtype=torch.float32 if accumulate_in_float32 else head.dtype) if wanted[1] else None
+    )
     d_bias = torch.zeros(vocab, dtype=torch.float32, device=hidden.device) if wanted[2] else None
 
     size = _chunk_rows(n, len(head), hidden.element_size())

@@ -65,17 +65,6 @@ class Members:
             return replace(self, ids=self.ids[rows], line=line, begin=begin, end=end)
         return replace(self, line=self.line[rows], begin=begin, end=end)
 
-    def next_use(self) -> Tensor:
-        """[L, W] int64: where the id of each place stands next in its list, W if nowhere.
-
-        A place with `begin <= place < end <= next_use` is the last of its id in that range: these count each id once.
-        """
-        width = self.ids.shape[1]
-        ordered, place = self.ids.sort(dim=1, stable=True)
-        after = torch.full_like(place, width)
-        after[:, :-1] = torch.where(ordered[:, 1:] == ordered[:, :-1], place[:, 1:], width)
-        return torch.empty_like(place).scatter(1, place, after)
-
     def per_row(self) -> Tensor:
         """[N, W] int32: each row's range of its list, −1 outside it."""
         ids = self.ids[self.line]

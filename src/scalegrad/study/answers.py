@@ -8,6 +8,10 @@ rater's row elsewhere. Each is a transaction of its own, on disk before it is ac
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -262,7 +266,14 @@ def open_answers(folder: str | Path, database: str | None = None) -> Answers:
     study = load_study(folder)
     if database is None and not (Path(folder) / "answers.sqlite").exists():
         raise ValueError(f"{folder} has no answers yet: scalegrad study serve {folder} collects them")
-    return Answers(database or default_database(folder), study)
+    if database is not None or os.access(folder, os.W_OK):
+        return Answers(database or default_database(folder), study)
+    # SQLite writes beside a file even to read it: where it may not, a copy is read, which goes when the process ends.
+    copy = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    for file in Path(folder).glob("answers.sqlite*"):
+        shutil.copy(file, copy)
+    return Answers(default_database(copy), study)
 
 
 def _now() -> datetime:
