@@ -16,7 +16,8 @@ from scalegrad.objectives import Objective
 from scalegrad.results.comparison import Comparison, Plot
 from scalegrad.results.comparison.plots import repetition_bars
 from scalegrad.runs import Run
-from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, Splits, file_splits, scene_splits
+from scalegrad.tasks.captioning.config import PAPER_OBJECTIVES
+from scalegrad.tasks.captioning.experiment import Splits, file_splits, scene_splits
 from scalegrad.tasks.captioning.features import open_features
 from scalegrad.tasks.captioning.report import BLOCKED, PLAIN, CaptionRun, compare_captions, compare_stochastic
 from scalegrad.tasks.captioning.runs import (

@@ -19,7 +19,8 @@ from paper.captions import (
 from paper.printed import SETTINGS
 from scalegrad.objectives import Objective
 from scalegrad.runs import Run
-from scalegrad.tasks.captioning.experiment import FILES, PAPER_OBJECTIVES
+from scalegrad.tasks.captioning.config import PAPER_OBJECTIVES
+from scalegrad.tasks.captioning.experiment import FILES
 from scalegrad.tasks.captioning.paragraphs import VISUAL_GENOME_SIZES
 from scalegrad.tasks.captioning.runs import SCALES, run_path, scene_record
 from scalegrad.tasks.captioning.training import PAPER

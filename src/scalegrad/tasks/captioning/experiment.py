@@ -23,7 +23,6 @@ from scalegrad.tasks.captioning.scoring import BETAS, TRIGRAMS, Told, choose_bet
 from scalegrad.tasks.captioning.training import Recipe, record, train_captioner
 from scalegrad.tasks.captioning.vocabulary import build_tokenizer
 
-PAPER_OBJECTIVES = (Objective("mle"), Objective("ul", 0.5), Objective("sg", 0.5))
 STOCHASTIC = ("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100")
 PLACES = {"data.regions": ()}  # where a run's config.json may name a file or folder
 FILES = ("captions.json",)  # what this task saves in a run's folder, beside what every run has

@@ -28,9 +28,9 @@ import torch
 from scalegrad.objectives import Objective
 from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Run, replacing, write_json
+from scalegrad.tasks.captioning.config import PAPER_OBJECTIVES
 from scalegrad.tasks.captioning.experiment import (
     FILES,
-    PAPER_OBJECTIVES,
     Splits,
     run_objective,
     scene_regions,
