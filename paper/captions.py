@@ -15,9 +15,9 @@ from scalegrad.results.comparison import Comparison, Plot, compare
 from scalegrad.results.comparison.plots import repetition_bars
 from scalegrad.results.frame import frame, run_rows
 from scalegrad.runs import Job, Row, Run, run_name
+from scalegrad.tasks.captioning.config import PAPER_OBJECTIVES
 from scalegrad.tasks.captioning.experiment import (
     BLOCKED,
-    PAPER_OBJECTIVES,
     PLAIN,
     SCALES,
     STOCHASTIC,

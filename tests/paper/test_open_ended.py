@@ -117,7 +117,7 @@ def test_the_papers_scale_down_to_its_first_step(saved_small, tmp_path):
         train(replace(job.config, validation_sequences=2), tmp_path / job.name, callbacks=[Stop()])
     run = Run.open(tmp_path / "sg-0.2-seed-0")
     assert run.config["data"] == [str(text)]
-    assert run.config["data"]["train"]["targets"] % 299 == 0
+    assert run.config["sequences"]["train"]["targets"] % 299 == 0
     assert run.config["settings"]["max_steps"] == 35_000
     assert not run.finished
 
