@@ -66,7 +66,7 @@ def command(
     only_done: OnlyDone = False,
     as_json: AsJson = False,
 ) -> None:
-    """Do parts of the paper again: this machine's figures beside the paper's, as tables, Markdown and one HTML page.
+    """Do parts of the paper again: this machine's figures beside the paper's, as tables and one HTML page.
 
     Experiments share their trained models. Stopped at any moment, the same command goes on where it was.
 

@@ -11,6 +11,7 @@ from scalegrad.lab.jobs import Job as Training
 from scalegrad.results.comparison import Comparison, Plot
 from scalegrad.runs import Job, Row
 
+BASE_SMALL = "base-small"  # a model of GPT-2 small's shape that is made here
 SCALES = ("smoke", "gpu", "paper")
 """Seconds on two cores; one GPU for under half an hour; the paper's own models, data and hyper-parameters."""
 
@@ -44,6 +45,17 @@ class Setup:
     def runs(self) -> Path:
         """The folder of the trained runs, shared by all experiments of this scale and folder."""
         return self.out / "runs"
+
+    @property
+    def open_ended(self) -> Path:
+        """The folder of the open-ended runs, called as the model that they start from.
+
+        >>> Setup("gpu", Path("out"), "models/SmolLM2-135M-Instruct.Q4_1.gguf").open_ended.as_posix()
+        'out/runs/SmolLM2-135M-Instruct.Q4_1'
+        """
+        own = {"smoke": "base", "gpu": BASE_SMALL, "paper": "gpt2-medium"}
+        model = Path(self.model or own[self.scale])
+        return self.runs / (model.stem if model.suffix == ".gguf" else model.name)
 
 
 class Shown(NamedTuple):
