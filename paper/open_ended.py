@@ -11,6 +11,7 @@ from typing import Any
 from paper.beside_paper import paper_rows, without_texts
 from paper.open_ended_scale import GRID, MAIN, TEST, VALID, Scale, scale_of
 from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
+from paper.rows import with_run_names
 from scalegrad import objectives
 from scalegrad.decoding import Greedy, parse
 from scalegrad.lab.jobs import Job as Training
@@ -208,8 +209,7 @@ def outcome(tables: Sequence[Shown], plots: Sequence[Any], runs: Sequence[Run], 
         "runs": [run.path.name for run in runs],
         "trained_on": {key: start[key] for key in ("started", "hardware", "versions", "git") if key in start},
     }
-    names = {str(run.path): run.path.name for run in runs}
-    return Outcome(tables, plots, (), made, [replace(row, run=names.get(str(row.run), row.run)) for row in rows])
+    return Outcome(tables, plots, (), made, with_run_names(rows, runs))
 
 
 def _system(row: Row) -> System:
