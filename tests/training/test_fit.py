@@ -1,7 +1,9 @@
 """`fit`: what it computes, what it selects, and that stopping and going on changes nothing."""
 
 import errno
+import math
 import os
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,6 +99,12 @@ def test_validation_is_the_plain_nll_of_every_target_once(gpt2, data, new_run):
     best = min(lines, key=lambda line: line["validation_nll"])
     assert (fitted.selected_step, fitted.validation_nll) == (best["step"], best["validation_nll"])
     assert fitted.run.load("done")["selected_step"] == best["step"]
+    rows = {row.metric: row for row in fitted.run.rows()}
+    assert {row.step for row in rows.values()} == {best["step"]}
+    assert rows["validation_ppl"].value == pytest.approx(math.exp(best["validation_nll"]))
+    assert 0 < rows["train_seconds"].value <= fitted.seconds
+    logged = [entry["tokens_per_second"] for entry in fitted.run.metrics() if entry.get("tokens_per_second")]
+    assert rows["tokens_per_second"].value == statistics.median(logged)
     assert list(fitted.run.checkpoints.iterdir()) == []
 
 

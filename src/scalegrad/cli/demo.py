@@ -52,7 +52,7 @@ def command(
 
     Example: scalegrad demo --out demo --gamma 0.2
     """
-    for module in ("transformers", "accelerate", "jinja2", "matplotlib"):
+    for module in ("transformers", "accelerate", "jinja2", "matplotlib", "pandas"):
         need(module, extra="demo")  # before the work, not after it
     quiet_transformers()
     from scalegrad.lab.demo import demo

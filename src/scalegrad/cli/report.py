@@ -38,7 +38,7 @@ def command(
 
     Example: scalegrad report runs/mle runs/sg --html report.html
     """
-    need("numpy", extra="report")
+    need("pandas", extra="report")
     from scalegrad.results import comparison as side_by_side
     from scalegrad.results.comparison.terminal import markdown as as_markdown
     from scalegrad.results.comparison.terminal import print_comparison

@@ -88,7 +88,7 @@ def command(
 
     share = read_budget(budget)
     strengths = {"gammas": _numbers("--gamma", gamma), "alphas": () if alpha == "none" else _numbers("--alpha", alpha)}
-    for module in ("transformers", "accelerate", "jinja2", "matplotlib"):
+    for module in ("transformers", "accelerate", "jinja2", "matplotlib", "pandas"):
         need(module, extra="demo")  # before the work, not after it
     quiet_transformers()
     from scalegrad.lab.sweep import Sweep, run_sweep, write_results

@@ -83,7 +83,8 @@ def command(
     from scalegrad.models.start import check_start
 
     check_start(start)
-    need("transformers", extra="complete")
+    for module in ("transformers", "pandas"):
+        need(module, extra="complete")
     quiet_transformers()
     from scalegrad import decoding
     from scalegrad.models.start import start_sentence
