@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from paper.beside_paper import beside_paper, without_texts
-from paper.outcome import NotGiven, Outcome, Setup, Shown
+from paper.outcome import NotGiven, Outcome, Setup, Shown, with_run_names
 from paper.printed import SETTINGS, printed
-from paper.rows import beside, with_run_names
+from paper.rows import beside
 from scalegrad.results.comparison import Comparison, Plot, compare
 from scalegrad.results.comparison.plots import repetition_bars
 from scalegrad.results.frame import frame, run_rows

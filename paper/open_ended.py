@@ -10,8 +10,7 @@ from typing import Any
 
 from paper.beside_paper import paper_rows, without_texts
 from paper.open_ended_scale import GRID, MAIN, TEST, VALID, Scale, scale_of
-from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
-from paper.rows import with_run_names
+from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown, with_run_names
 from scalegrad import objectives
 from scalegrad.decoding import Greedy, parse
 from scalegrad.lab.jobs import Job as Training

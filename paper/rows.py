@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from scalegrad.runs import Row, Run
+from scalegrad.runs import Row
 
 
 def beside(rows: Iterable[Row], corpus: str | None, split: str | None) -> list[Row]:
@@ -16,12 +16,6 @@ def beside(rows: Iterable[Row], corpus: str | None, split: str | None) -> list[R
 def with_metrics(rows: Iterable[Row], metrics: Sequence[str]) -> list[Row]:
     """The rows of these metrics, in their order."""
     return sorted((row for row in rows if row.metric in metrics), key=lambda row: metrics.index(row.metric))
-
-
-def with_run_names(rows: Iterable[Row], runs: Iterable[Run]) -> list[Row]:
-    """Rows as they are stored: their run is the name of its folder, wherever that lies."""
-    names = {str(run.path): run.path.name for run in runs}
-    return [replace(row, run=names.get(str(row.run), row.run)) for row in rows]
 
 
 def by_length(rows: Sequence[Row]) -> list[Row]:

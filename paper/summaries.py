@@ -9,9 +9,9 @@ from typing import Any
 
 from paper.beside_paper import beside_paper, difference_plot, without_texts
 from paper.differences import METRICS, minus_mle
-from paper.outcome import NotGiven, Outcome, Setup, Shown
+from paper.outcome import NotGiven, Outcome, Setup, Shown, with_run_names
 from paper.printed import SETTINGS, printed
-from paper.rows import beside, with_run_names
+from paper.rows import beside
 from paper.summarization import Plan, difference_rows, jobs_of, runs_of
 from paper.summary_plans import PAPER_CORPORA, news_model, plans
 from scalegrad.results.comparison import Comparison, Plot, System, compare
