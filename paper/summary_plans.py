@@ -27,7 +27,6 @@ from scalegrad.tasks.summarization.evaluation import Evaluation
 from scalegrad.tasks.summarization.models import is_bert
 from scalegrad.tasks.summarization.noam import Noam
 from scalegrad.tasks.summarization.recipes import Recipe, abstracts, finetune, paper, small
-from scalegrad.tasks.summarization.selection import ALPHAS, GAMMAS
 from scalegrad.tasks.summarization.training import Task
 
 OBJECTIVES = ("mle", "ul=0.5", "sg=0.8")  # the paper's choice on its validation sets

@@ -23,7 +23,6 @@ from scalegrad.objectives import Objective
 from scalegrad.runs import Run, rows_of
 from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, train_and_score
 from scalegrad.tasks.captioning.paragraphs import VISUAL_GENOME_SIZES
-from scalegrad.tasks.captioning.runs import SCALES, run_path, scene_record
 from scalegrad.tasks.captioning.training import PAPER
 
 
