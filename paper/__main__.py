@@ -46,7 +46,7 @@ def command(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Do parts of the paper again: this machine's figures beside the paper's, as tables, Markdown and one HTML page.
+    """Do parts of the paper again: this machine's figures beside the paper's, as tables and one HTML page.
 
     Experiments share their trained models. Stopped at any moment, the same command goes on where it was.
 

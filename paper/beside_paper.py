@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from paper.differences import minus_mle
 from paper.printed import printed
 from scalegrad.results.comparison import Comparison, Plot, System
 from scalegrad.results.comparison.columns import column, written
@@ -110,7 +111,7 @@ def _bars(axes: Axes, systems: Sequence[System], name: str, faint: Sequence[bool
 
 def difference_plot(comparison: Comparison, names: Sequence[str], plot: str, title: str) -> Plot | None:
     """What each system gains over MLE, text by text, with its interval: the metrics NAME_minus_mle."""
-    metrics = [f"{name}_minus_mle" for name in names]
+    metrics = [minus_mle(name) for name in names]
     systems = [s for s in comparison.of_kind("trained") if any(metric in s.figures for metric in metrics)]
     names = [name for name, metric in zip(names, metrics, strict=True) if all(metric in s.figures for s in systems)]
     if not systems or not names:
@@ -120,8 +121,8 @@ def difference_plot(comparison: Comparison, names: Sequence[str], plot: str, tit
     for axes, name in zip(panels, names, strict=True):
         for place, system in enumerate(systems):
             colour = PALETTE.get(system.objective, PALETTE["other"])
-            axes.plot(system.intervals[f"{name}_minus_mle"], [place, place], color=colour, linewidth=2)
-            axes.plot([system.figures[f"{name}_minus_mle"]], [place], "o", color=colour, markersize=5)
+            axes.plot(system.intervals[minus_mle(name)], [place, place], color=colour, linewidth=2)
+            axes.plot([system.figures[minus_mle(name)]], [place], "o", color=colour, markersize=5)
         axes.axvline(0, color=PALETTE["soft"], linewidth=1)
         style_axes(axes, title="", x=column(name).title, y="")
         axes.tick_params(axis="x", labelsize=8.5)

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from paper.beside_paper import beside_paper, without_texts
-from paper.outcome import NotGiven, Outcome, Setup, Shown
+from paper.outcome import NotGiven, Outcome, Setup, Shown, with_run_names
 from paper.printed import SETTINGS, printed
 from paper.rows import beside
 from scalegrad.results.comparison import Comparison, Plot, compare
 from scalegrad.results.comparison.plots import repetition_bars
 from scalegrad.results.frame import frame, run_rows
 from scalegrad.runs import Job, Row, Run, run_name
+from scalegrad.tasks.captioning.config import PAPER_OBJECTIVES
 from scalegrad.tasks.captioning.experiment import (
     BLOCKED,
-    PAPER_OBJECTIVES,
     PLAIN,
     SCALES,
     STOCHASTIC,
@@ -172,9 +172,8 @@ def _about_scale(setup: Setup, rows: Sequence[Row]) -> list[str]:
 def _outcome(
     setup: Setup, runs: Sequence[Run], shown: Shown, plots: Sequence[Plot | None], rows: Sequence[Row]
 ) -> Outcome:
-    names = {str(run.path): run.path.name for run in runs}
-    rows = [replace(row, run=names.get(str(row.run), row.run)) for row in rows]
-    return Outcome([shown], [plot for plot in plots if plot], _about_scale(setup, rows), _made(runs), rows)
+    drawn = [plot for plot in plots if plot]
+    return Outcome([shown], drawn, _about_scale(setup, rows), _made(runs), with_run_names(rows, runs))
 
 
 def _made(runs: Sequence[Run]) -> Mapping[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from paper.open_ended_scale import devices_of, jobs_of
 from paper.outcome import Experiment, NotGiven, Setup
 from paper.pages import Part, as_dict, print_part, write_page, write_part
 from scalegrad.extras import MissingExtra
-from scalegrad.runs import Job, JobsFailed, check_writable_folder, environment, run_jobs
+from scalegrad.runs import Job, JobsFailed, check_writable_folder, run_jobs
 from scalegrad.runs.atomic import plain
 from scalegrad.runs.progress import Progress
 from scalegrad.runs.terminal import bars
@@ -173,13 +172,9 @@ def _jobs(experiments: Sequence[Experiment], setup: Setup) -> tuple[list[Job], d
 def show(experiment: Experiment, setup: Setup) -> Part:
     """Write what the runs give for `experiment` to OUT/NAME, and OUT/report.html of everything that OUT holds."""
     out = check_writable_folder(setup.out, "out")
-    about, began = environment(), time.perf_counter()
     outcome = experiment.show(setup)
-    names = ("started", "command", "hardware", "versions", "git")
-    shown = {"seconds": round(time.perf_counter() - began, 1), **{name: about[name] for name in names}}
     smoke = [SMOKE] if setup.scale == "smoke" and experiment.scaled else []
-    made = {**outcome.made, "shown": shown}  # the models may have been trained elsewhere, and before
-    part = Part(experiment, setup.scale, replace(outcome, notes=[*smoke, *outcome.notes], made=made))
+    part = Part(experiment, setup.scale, replace(outcome, notes=[*smoke, *outcome.notes]))
     write_part(part, out / experiment.name)
     write_page(out, [experiment.name for experiment in EXPERIMENTS])
     return part

@@ -28,6 +28,11 @@ METRICS = (
 )  # fmt: skip
 
 
+def minus_mle(metric: str) -> str:
+    """The name of a metric's difference from MLE."""
+    return f"{metric}_minus_mle"
+
+
 def differences(
     runs: Sequence[Run], corpus: str, strategy: Strategy, test: Sequence[Pair], mover: bool, device: str
 ) -> list[Row]:
@@ -86,7 +91,7 @@ def _difference(
     test = permutation_test(first[both], second[both], resamples=2000)
     gaps = [mean_of(one) - mean_of(other) for one, other in zip(ours, theirs, strict=True)]
     sd = float(np.std(gaps, ddof=1)) if len(gaps) > 1 else None
-    name = f"{metric}_minus_mle"
+    name = minus_mle(metric)
     return [
         replace(about, metric=name, value=interval.estimate, low=interval.low, high=interval.high, sd=sd),
         replace(about, metric=f"{name}_p", value=test.p_value),

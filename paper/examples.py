@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paper.open_ended_scale import GRID, MAIN, Scale, runs_of, scale_of
+from paper.open_ended import runs_of
+from paper.open_ended_scale import GRID, MAIN, Scale, scale_of
 from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from paper.printed_texts import PRINTED, Printed
 from scalegrad.data import gpt2_tokenizer, imdb_reviews
@@ -47,10 +48,7 @@ class Continued:
 def example_trainings(setup: Setup) -> list[Training]:
     """Every objective of the paper's grid, first seed."""
     scale, (beginnings, _) = scale_of(setup), printed_prefixes(setup.data)
-    return _trainings_of(scale, Continued(tuple(prefix for _, prefix, _ in beginnings), scale.new_tokens))
-
-
-def _trainings_of(scale: Scale, asked: Continued) -> list[Training]:
+    asked = Continued(tuple(prefix for _, prefix, _ in beginnings), scale.new_tokens)
     return [scale.job(objective, 0, asked) for objective in (*MAIN, *GRID)]
 
 
@@ -59,7 +57,7 @@ def examples(setup: Setup) -> Outcome:
     scale = scale_of(setup)
     beginnings, missing = printed_prefixes(setup.data)
     asked = Continued(tuple(prefix for _, prefix, _ in beginnings), scale.new_tokens)
-    runs = [run for run in runs_of(setup, _trainings_of(scale, asked)) if asked.is_done(run)]
+    runs = [run for run in runs_of(setup) if asked.is_done(run)]
     if not runs:
         raise NotGiven("no run has continued these beginnings yet")
     here = [_system(run.about(), _texts_of(run, asked.prefixes)) for run in runs]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from paper.beside_paper import paper_rows, without_texts
-from paper.open_ended_scale import GRID, MAIN, TEST, VALID, Scale, runs_of, scale_of
-from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
+from paper.open_ended_scale import GRID, MAIN, TEST, VALID, Scale, scale_of
+from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown, with_run_names
 from scalegrad import objectives
 from scalegrad.decoding import Greedy, parse
 from scalegrad.lab.jobs import Job as Training
@@ -19,7 +19,7 @@ from scalegrad.results.comparison import Comparison, compare
 from scalegrad.results.comparison.sensitivity import sensitivity_plots
 from scalegrad.results.comparison.trade_off import trade_off
 from scalegrad.results.frame import frame, run_rows
-from scalegrad.runs import Row, Run, samples_name
+from scalegrad.runs import Row, Run, run_name, samples_name
 from scalegrad.tasks.open_ended.corpora import find_corpus
 
 WIKITEXT = "wikitext-103"
@@ -94,31 +94,35 @@ def _trainings_elsewhere(name: str, setup: Setup) -> list[Training]:
         corpus = f"{name}:{setup.data[name]}"
         find_corpus(corpus)
         return scale.each_seed(MAIN, scoring_of(scale, corpus))
-    trainings = scale.each_seed(MAIN)
-    if not any(row.corpus == name for run in runs_of(setup, trainings) for row in run.rows()):
+    if not any(row.corpus == name for run in runs_of(setup) for row in run.rows()):
         raise NotGiven(_ELSEWHERE[name])
-    return trainings
+    return []
 
 
 # ---- what is shown ---------------------------------------------------------------------------------------------------
 
 
-def scored(setup: Setup, trainings: Sequence[Training], corpus: str, split: str | None) -> tuple[list[Run], list[Row]]:
+def runs_of(setup: Setup) -> list[Run]:
+    """The runs that are finished, whatever was measured of them; of the seeds asked for."""
+    runs = [Run.open(path.parent) for path in sorted(setup.open_ended.glob("*/done.json"))]
+    return [run for run in runs if setup.seeds is None or run.config["settings"]["seed"] < setup.seeds]
+
+
+def scored(setup: Setup, corpus: str, split: str | None) -> tuple[list[Run], list[Row]]:
     """The runs that have figures on a corpus, and these."""
-    own = {run.path: run_rows(run) for run in runs_of(setup, trainings)}
-    here = {path: [row for row in rows if (row.corpus, row.split) == (corpus, split)] for path, rows in own.items()}
-    if not any(here.values()):
+    rows = {run: [row for row in run_rows(run) if (row.corpus, row.split) == (corpus, split)] for run in runs_of(setup)}
+    if not any(rows.values()):
         raise NotGiven(f"no run has figures on {corpus} yet")
-    return [Run.open(path) for path, rows in here.items() if rows], [row for rows in here.values() for row in rows]
+    return [run for run, own in rows.items() if own], [row for own in rows.values() for row in own]
 
 
 def main_runs(setup: Setup) -> dict[str, Run]:
     """The runs of the paper's three objectives, first seed, with their greedy texts on the test set: by objective."""
     texts = f"samples/{samples_name(WIKITEXT, 'test', Greedy())}"
-    runs = [run for run in runs_of(setup, main_trainings(setup)) if (run.path / texts).is_file()]
-    if len(runs) < len(MAIN):
+    paths = {objective: setup.open_ended / run_name(objective, 0) for objective in MAIN}
+    if not all((path / texts).is_file() for path in paths.values()):
         raise NotGiven("the runs of MLE, unlikelihood and ScaleGrad have no greedy texts yet")
-    return {str(run.config["objective"]): run for run in runs}
+    return {objective: Run.open(path) for objective, path in paths.items()}
 
 
 def compared(rows: Sequence[Row], runs: Sequence[Run], table: int | None = None) -> tuple[Comparison, list[Row]]:
@@ -134,8 +138,7 @@ def compared(rows: Sequence[Row], runs: Sequence[Run], table: int | None = None)
 
 def wikitext(setup: Setup) -> Outcome:
     """The main table with its seeds, the validation grid, rows of our own, and the trade-off curves."""
-    scale, trainings = scale_of(setup), wikitext_trainings(setup)
-    runs, rows = scored(setup, trainings, WIKITEXT, "test")
+    runs, rows = scored(setup, WIKITEXT, "test")
     rows = [row for row in rows if _is_of_penalties(row)]
     main_systems = [*systems_of(MAIN), ("human", None)]
 
@@ -148,7 +151,7 @@ def wikitext(setup: Setup) -> Outcome:
     )
     own, _ = part(lambda row: _system(row) in main_systems or isinstance(row.strength, str))
     curves, _ = part(_is_of_gamma)
-    grid, grid_rows = _grid(setup, trainings, scale)
+    grid, grid_rows = _grid(setup)
     tables = [
         Shown("WikiText-103 test", main),
         Shown("The same texts without <unk>", unknown),
@@ -162,28 +165,33 @@ def wikitext(setup: Setup) -> Outcome:
     return outcome(shown, [plot for plot in plots if plot], runs, [*rows, *printed, *grid_rows])
 
 
-def _grid(setup: Setup, trainings: Sequence[Training], scale: Scale) -> tuple[list[Shown], list[Row]]:
+def _grid(setup: Setup) -> tuple[list[Shown], list[Row]]:
     """The grid on the validation text, first seed, of the runs that were scored on it: perhaps none."""
     try:
-        runs, rows = scored(setup, trainings, WIKITEXT, "valid")
+        runs, rows = scored(setup, WIKITEXT, "valid")
     except NotGiven:
         return [], []
-    of_grid, first = [*systems_of((*MAIN, *GRID)), ("human", None)], scale.config.settings.seed
-    shown, behind = compared([r for r in rows if _system(r) in of_grid and r.seed in (None, first)], runs, 11)
+    of_grid = [*systems_of((*MAIN, *GRID)), ("human", None)]
+    shown, behind = compared([row for row in rows if _system(row) in of_grid and row.seed in (None, 0)], runs, 11)
     return [Shown("WikiText-103 validation: the grid", shown)], behind
 
 
 def sensitivity(setup: Setup) -> Outcome:
     """Perplexity, mean Rep/l, uniq and each Rep/l over γ on the validation text, unlikelihood marked."""
-    runs, rows = scored(setup, sensitivity_trainings(setup), WIKITEXT, "valid")
-    shown, behind = compared([row for row in rows if row.window is not None], runs, 11)
+    runs, rows = scored(setup, WIKITEXT, "valid")
+    marked = [("mle", None), ("ul", 0.5), ("ul", 1.0), ("human", None)]
+    rows = [row for row in rows if row.window is not None and row.seed in (None, 0)]
+    rows = [
+        row for row in rows if _system(row) in marked or (row.objective == "sg" and isinstance(row.strength, float))
+    ]
+    shown, behind = compared(rows, runs, 11)
     return outcome([Shown("WikiText-103 validation over γ", shown)], sensitivity_plots(shown), runs, behind)
 
 
 def _elsewhere(name: str, table: int, setup: Setup) -> Outcome:
     """The three objectives on a text that the user brings; what was scored before is shown without it too."""
     split = "test" if name == "ptb" else None
-    runs, rows = scored(setup, _trainings_elsewhere(name, setup), name, split)
+    runs, rows = scored(setup, name, split)
     shown, behind = compared(rows, runs, table)
     return outcome([Shown(shown.corpus, shown)], [], runs, behind)
 
@@ -200,8 +208,7 @@ def outcome(tables: Sequence[Shown], plots: Sequence[Any], runs: Sequence[Run], 
         "runs": [run.path.name for run in runs],
         "trained_on": {key: start[key] for key in ("started", "hardware", "versions", "git") if key in start},
     }
-    names = {str(run.path): run.path.name for run in runs}
-    return Outcome(tables, plots, (), made, [replace(row, run=names.get(str(row.run), row.run)) for row in rows])
+    return Outcome(tables, plots, (), made, with_run_names(rows, runs))
 
 
 def _system(row: Row) -> System:

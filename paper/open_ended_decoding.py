@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from paper.lengths import Lengths, limited
-from paper.open_ended import WIKITEXT, compared, outcome, scored, scoring_of
+from paper.open_ended import WIKITEXT, compared, outcome, scored, scoring_of, systems_of
 from paper.open_ended_scale import MAIN, TEST, Scale, scale_of
 from paper.outcome import Experiment, NotGiven, Outcome, Setup, Shown
 from paper.rows import by_length, with_metrics
@@ -44,12 +44,13 @@ def decoding_trainings(setup: Setup) -> list[Training]:
 
 def decoding(setup: Setup) -> Outcome:
     """Greedy search, beams and sampling for each objective, first seed: table 17, and its extract, table 7."""
-    scale, trainings = scale_of(setup), decoding_trainings(setup)
+    scale, systems = scale_of(setup), [*systems_of(MAIN), ("human", None)]
     corpus = _limited(scale.decoding_prefixes)
-    runs, rows = scored(setup, trainings, corpus, "test")
-    texts = [row for row in rows if row.metric in _TEXTS and row.penalty is None and _is_asked(row.decoding, scale)]
-    _, all_rows = scored(setup, trainings, WIKITEXT, "test")
-    ppl = [row for row in all_rows if row.metric == "ppl" and row.penalty is None]
+    runs, rows = scored(setup, corpus, "test")
+    both = [*rows, *(scored(setup, WIKITEXT, "test")[1] if corpus != WIKITEXT else ())]
+    first = [r for r in both if (r.objective, r.strength) in systems and r.seed in (None, 0) and r.penalty is None]
+    texts = [r for r in first if r.corpus == corpus and r.metric in _TEXTS and r.decoding in (None, *scale.decodings)]
+    ppl = [row for row in first if row.metric == "ppl"]
     # The perplexity does not depend on the decoding; as in the paper's table it stands in every row.
     beside = [
         replace(row, corpus=corpus, decoding=decoding, window=None, new_tokens=scale.new_tokens)
@@ -57,10 +58,6 @@ def decoding(setup: Setup) -> Outcome:
     ]  # fmt: skip
     shown, behind = compared(with_metrics([*texts, *beside], ("ppl", *_TEXTS)), runs, 17)
     return outcome([Shown("Decoding strategies", shown)], [], runs, behind)
-
-
-def _is_asked(decoding: str | None, scale: Scale) -> bool:
-    return decoding is None or decoding in scale.decodings
 
 
 # ---- lengths ---------------------------------------------------------------------------------------------------------
@@ -75,7 +72,7 @@ def length_trainings(setup: Setup) -> list[Training]:
 def lengths(setup: Setup) -> Outcome:
     """Rep-1 against the length of the continuation, MLE and SG with all seeds, people at each length."""
     scale = scale_of(setup)
-    runs, rows = scored(setup, length_trainings(setup), _limited(scale.length_prefixes), "test")
+    runs, rows = scored(setup, _limited(scale.length_prefixes), "test")
     rows = [row for row in rows if row.metric == "rep_1" and row.new_tokens in scale.lengths]
     rows = [row for row in rows if row.decoding in (None, "greedy") and row.penalty is None]
     if len({(row.objective, row.strength) for row in rows}) < len(_BY_LENGTH) + 1:

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from paper import base_model
-from paper.outcome import NotGiven, Setup
+from paper.outcome import BASE_SMALL, NotGiven, Setup
 from paper.saved_model import unpack
 from scalegrad import objectives
 from scalegrad.lab.demo import LEARNING_RATES
@@ -19,17 +19,15 @@ from scalegrad.lab.jobs import Job as Training
 from scalegrad.lab.jobs import Measured, is_done, merged, run_job
 from scalegrad.models import base
 from scalegrad.models.memory import gpu_shares
-from scalegrad.runs import Job, Run
+from scalegrad.runs import Job
 from scalegrad.runs.progress import Progress
 from scalegrad.tasks.open_ended import recipes
 from scalegrad.tasks.open_ended.config import TrainConfig
-from scalegrad.tasks.open_ended.training import find_finished
 from scalegrad.training import Settings
 
 MAIN = ("mle", "ul=1.0", "sg=0.2")  # of the paper's main table
 GRID = ("ul=0.5", "ul=1.5", "sg=0.5", "sg=0.8")  # with these of its validation table
 TEST, VALID = "wikitext-103", "wikitext-103:valid"  # as `find_corpus` knows them
-BASE_SMALL = "base-small"
 UNPACKED = "unpacked"
 _MOST_SHARES, _SHARE = 4, 24 * 2**30  # processes that share one GPU, and the bytes of its memory for each
 
@@ -102,8 +100,7 @@ def jobs_of(setup: Setup, trainings: Sequence[Training]) -> list[Job]:
     """
     if not trainings:
         return []
-    model = trainings[0].config.model
-    folder = folder_of(setup, model)
+    model, folder = trainings[0].config.model, setup.open_ended
     jobs = [
         Job(f"{folder.name}/{training.name}", run_job, (training, folder), partial(is_done, training, folder))
         for training in merged(trainings)
@@ -112,22 +109,6 @@ def jobs_of(setup: Setup, trainings: Sequence[Training]) -> list[Job]:
         _check_makeable(setup, model)
         return [Job(f"the model {Path(model).name}", make_model, (setup, model), partial(_is_model, model))]
     return jobs
-
-
-def runs_of(setup: Setup, trainings: Sequence[Training]) -> list[Run]:
-    """Those of these runs that are finished, whatever was measured of them."""
-    folder = folder_of(setup, trainings[0].config.model)
-    runs = (find_finished(one.config, folder / one.name, elsewhere=True) for one in merged(trainings))
-    return [run for run in runs if run is not None]
-
-
-def folder_of(setup: Setup, model: str) -> Path:
-    """Where the runs of a model lie.
-
-    >>> folder_of(Setup("gpu", Path("out")), "out/unpacked/SmolLM2-135M-Instruct.Q4_1").as_posix()
-    'out/runs/SmolLM2-135M-Instruct.Q4_1'
-    """
-    return setup.runs / Path(model).name
 
 
 def devices_of(setup: Setup) -> Sequence[str] | None:

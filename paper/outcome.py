@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalegrad.lab.jobs import Job as Training
 from scalegrad.results.comparison import Comparison, Plot
-from scalegrad.runs import Job, Row
+from scalegrad.runs import Job, Row, Run
 
+BASE_SMALL = "base-small"  # a model of GPT-2 small's shape that is made here
 SCALES = ("smoke", "gpu", "paper")
 """Seconds on two cores; one GPU for under half an hour; the paper's own models, data and hyper-parameters."""
 
@@ -44,6 +45,17 @@ class Setup:
     def runs(self) -> Path:
         """The folder of the trained runs, shared by all experiments of this scale and folder."""
         return self.out / "runs"
+
+    @property
+    def open_ended(self) -> Path:
+        """The folder of the open-ended runs, called as the model that they start from.
+
+        >>> Setup("gpu", Path("out"), "models/SmolLM2-135M-Instruct.Q4_1.gguf").open_ended.as_posix()
+        'out/runs/SmolLM2-135M-Instruct.Q4_1'
+        """
+        own = {"smoke": "base", "gpu": BASE_SMALL, "paper": "gpt2-medium"}
+        model = Path(self.model or own[self.scale])
+        return self.runs / (model.stem if model.suffix == ".gguf" else model.name)
 
 
 class Shown(NamedTuple):
@@ -84,3 +96,9 @@ class Experiment:
 
 class NotGiven(ValueError):
     """What the experiment needs cannot be shipped and was not given; the message says what it is and how to give it."""
+
+
+def with_run_names(rows: Iterable[Row], runs: Iterable[Run]) -> list[Row]:
+    """Rows as they are stored: their run is the name of its folder, wherever that lies."""
+    names = {str(run.path): run.path.name for run in runs}
+    return [replace(row, run=names.get(str(row.run), row.run)) for row in rows]

@@ -12,7 +12,8 @@ import tarfile
 from pathlib import Path
 
 from paper.examples import SAMPLES
-from paper.open_ended_scale import BASE_SMALL, MAIN, UNPACKED
+from paper.open_ended_scale import MAIN, UNPACKED
+from paper.outcome import BASE_SMALL
 from scalegrad.runs import replacing, run_name
 
 # Weights; a study, which has secrets; and news, which may not be passed on.

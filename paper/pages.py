@@ -1,8 +1,7 @@
-"""What an experiment gave: in a folder, on a terminal, as Markdown, and as part of one HTML page.
+"""What an experiment gave: in a folder, on a terminal, and as part of one HTML page.
 
 NAME/results.jsonl      the rows behind the tables, the paper's among them
 NAME/texts.jsonl        texts of the systems, a few of each table; all where a table is about texts
-NAME/results.md         tables, notes and pictures
 NAME/plots/             the pictures
 NAME/part.html          its part of the page
 NAME/environment.json   what it is and how it was made; written last
@@ -25,16 +24,14 @@ from rich.text import Text
 
 from paper.outcome import Experiment, Outcome, Shown
 from scalegrad.results.comparison import Comparison
-from scalegrad.results.comparison.columns import BOLD
-from scalegrad.results.comparison.page import Example, Piece, examples, lay_out, meanings, render, spread_prefixes
-from scalegrad.results.comparison.terminal import escaped, markdown_table, print_notes, print_table
+from scalegrad.results.comparison.page import Example, examples, lay_out, meanings, render, spread_prefixes
+from scalegrad.results.comparison.terminal import print_notes, print_table
 from scalegrad.results.figure import inline_svg, save_figure
 from scalegrad.results.measure.wording import printable
 from scalegrad.runs import check_writable_folder, flat_config, write_json, write_lines, write_text
 
 TITLE = "The paper, done again"
 TEXTS = 3  # shown of a table that is not about texts
-SAID_AGAIN = "runs of four words or more that were already said in the same text."
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,6 @@ def write_part(part: Part, folder: Path) -> None:
     html = render("part.html.j2", Path(__file__).parent, part=part, tables=tables, pictures=pictures,
                   where=where(part.experiment.shows))  # fmt: skip
     write_text(folder / "part.html", html)
-    write_text(folder / "results.md", markdown(part))
     write_lines(folder / "results.jsonl", [row.as_dict() for row in part.outcome.rows])
     if texts := _texts(part):
         write_lines(folder / "texts.jsonl", texts)
@@ -120,28 +116,6 @@ def write_page(out: Path, names: Sequence[str]) -> Path:
     )
     write_text(out / "report.html", html)
     return out / "report.html"
-
-
-def markdown(part: Part) -> str:
-    """Title, notes on all, tables with their own, texts where they are the matter, pictures, and how it was made."""
-    name, shows = part.experiment.name, part.experiment.shows
-    of_paper = f" · {where(shows)} of the paper" if shows else ""
-    lines = [f"# {escaped(part.experiment.title)}", "", f"`python -m paper {name} --scale {part.scale}`{of_paper}", ""]
-    lines += [f"- {escaped(note)}" for note in part.outcome.notes]
-    lines += ["", BOLD] if part.tables else []
-    for table in part.tables:
-        lines += ["", f"## {escaped(table.title)}", "", markdown_table(table.comparison)]
-        for example in examples_of(table) if table.texts else ():
-            lines += [f"> {escaped(_one_line(example.prefix))} …", ""]
-            lines += [f"- **{escaped(text.label)}**: {''.join(map(_marked, text.pieces))}" for text in example.texts]
-            lines.append("")
-        lines += [f"Bold in texts: {SAID_AGAIN}", ""] if table.texts else []
-    for plot in part.outcome.plots:
-        lines += ["", f"![{escaped(plot.caption)}](plots/{plot.name}.png)", "", escaped(plot.caption)]
-    if part.made:
-        lines += ["", "## How it was made", ""]
-        lines += [f"- {escaped(key)}: {escaped(value)}" for key, value in part.made.items()]
-    return "\n".join(lines).rstrip() + "\n"
 
 
 def print_part(part: Part, console: Console) -> None:
@@ -241,12 +215,6 @@ def _print_example(example: Example, console: Console) -> None:
         for piece in text.pieces:
             line.append(printable(_one_line(piece.text)), style="not bold red" if piece.again else "not bold")
         console.print(Padding(line, (0, 0, 0, 2)))
-
-
-def _marked(piece: Piece) -> str:
-    """Repeated words bold; the spaces around them stay outside, or Markdown would not see the mark."""
-    text = escaped(_one_line(piece.text))
-    return f"**{text}**" if piece.again else text
 
 
 def _one_line(text: str) -> str:

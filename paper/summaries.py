@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from paper.beside_paper import beside_paper, difference_plot, without_texts
-from paper.outcome import NotGiven, Outcome, Setup, Shown
+from paper.differences import METRICS, minus_mle
+from paper.outcome import NotGiven, Outcome, Setup, Shown, with_run_names
 from paper.printed import SETTINGS, printed
 from paper.rows import beside
 from paper.summarization import Plan, difference_rows, jobs_of, runs_of
@@ -26,9 +27,6 @@ TITLES = {
     "nyt50": "BertSum on NYT50",
 }
 ON_PAGE = 3  # articles to read summaries of
-METRICS = (
-    "rouge_1", "rouge_2", "rouge_l", "moverscore_1", "rep_1", "rep_2", "rep_3", "words", "novelty_1", "novelty_2",
-)  # fmt: skip
 _GAINS = ("rouge_1", "rouge_2", "rouge_l", "moverscore_1", "rep_1", "rep_2")
 
 
@@ -72,7 +70,7 @@ def summarization(setup: Setup) -> Outcome:
         first = frame(row for row in one.rows if row.metric == CHOICE and row.seed == 0)
         shown = choose_strengths(shown, first, CHOICE)
         tables.append(Shown(one.title, _with_few_texts(shown, corpus)))
-        gains = [row for row in one.rows if row.metric.endswith("_minus_mle")]
+        gains = [row for row in one.rows if row.metric in map(minus_mle, _GAINS)]
         against = compare(frame(gains)) if gains else Comparison([])
         plots.append(difference_plot(against, _GAINS, f"{one.name}-gains", f"{TITLES[corpus]}: against MLE"))
         rows += [*one.rows, *paper]
@@ -149,8 +147,7 @@ def _with_few_texts(comparison: Comparison, corpus: str) -> Comparison:
 def _outcome(
     setup: Setup, scored: Sequence[Scored], tables: Sequence[Shown], plots: Sequence[Plot | None], rows: Sequence[Row]
 ) -> Outcome:
-    names = {str(run.path): run.path.name for one in scored for run in one.runs}
-    rows = [replace(row, run=names.get(str(row.run), row.run)) for row in rows]
+    rows = with_run_names(rows, [run for one in scored for run in one.runs])
     drawn = [plot for plot in plots if plot is not None]
     return Outcome(tables, drawn, _about_scale(setup, scored), _made(scored), rows)
 

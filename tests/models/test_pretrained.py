@@ -10,6 +10,7 @@ import torch
 
 from scalegrad import decoding
 from scalegrad.models import pretrained
+from scalegrad.runs import Run
 
 VOCABULARY = 261
 
@@ -182,3 +183,22 @@ def test_without_the_hub_a_name_is_refused_at_once(monkeypatch, variable, value,
     ):
         decoding.load("nobody/nothing", "cpu")
     assert time.monotonic() - began < 10
+
+
+def test_a_run_is_a_model_once_it_is_finished(tmp_path):
+    run = Run.create(tmp_path / "run", {"objective": "mle"})
+    with pytest.raises(ValueError, match=r"model: the run in .*run has not finished; train it to its end first"):
+        pretrained.find_place(str(run.path))
+    run.finish({})
+    assert pretrained.find_place(str(run.path)) == run.model_path
+    assert pretrained.find_place("no-such-name") is None
+
+
+def test_the_kind_of_a_model_is_known_from_its_configuration_alone(tmp_path, monkeypatch):
+    (tmp_path / "config.json").write_text('{"is_encoder_decoder": true}')
+    with pytest.raises(ValueError, match="is an encoder-decoder; expected a causal language model"):
+        pretrained.check_causal(str(tmp_path))
+    pretrained.check_causal("base")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ValueError, match="nobody/nothing is no file or folder here, nor whole in the hub's cache"):
+        pretrained.check_causal("nobody/nothing")

@@ -21,7 +21,8 @@ from paper.outcome import NotGiven, Setup
 from paper.printed import SETTINGS
 from scalegrad.objectives import Objective
 from scalegrad.runs import Run, rows_of
-from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES, train_and_score
+from scalegrad.tasks.captioning.config import PAPER_OBJECTIVES
+from scalegrad.tasks.captioning.experiment import train_and_score
 from scalegrad.tasks.captioning.paragraphs import VISUAL_GENOME_SIZES
 from scalegrad.tasks.captioning.training import PAPER
 

@@ -7,7 +7,7 @@ import pytest
 
 from paper.catalogue import find, prepare
 from paper.examples import SAMPLES, examples, printed_prefixes
-from paper.open_ended_scale import GRID, MAIN, folder_of
+from paper.open_ended_scale import GRID, MAIN
 from paper.outcome import NotGiven
 from paper.printed_texts import MLE, PRINTED
 from scalegrad.runs import Run, run_name
@@ -63,7 +63,7 @@ def test_every_objective_continues_them_once(setup, tmp_path):
         assert len(row.samples) == 3
         values = [rep_1(sample.continuation) for sample in row.samples]
         assert row.figures["rep_1"] == pytest.approx(sum(values) / 3), label
-    folder = folder_of(setup, setup.model)
+    folder = setup.open_ended
     runs = [Run.open(folder / run_name(name, 0)) for name in (*MAIN, *GRID)]
     written = {run.path.name: (run.path / SAMPLES).stat().st_mtime_ns for run in runs}
     assert [record["continuation"] for record in runs[0].load(SAMPLES)] == [s.continuation for s in rows["MLE"].samples]

@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM, TrainerCallback
 from paper import open_ended, open_ended_decoding, open_ended_scale, packing, saved_model
 from paper.catalogue import find, prepare
 from paper.examples import SAMPLES
-from paper.open_ended_scale import GRID, MAIN, folder_of, jobs_of, runs_of, scale_of
+from paper.open_ended_scale import GRID, MAIN, jobs_of, scale_of
 from paper.outcome import NotGiven, Setup
 from paper.printed import SETTINGS
 from scalegrad import objectives
@@ -38,7 +38,7 @@ def rep_1(text: str) -> float:
 
 
 def both_seeds(setup: Setup, objective: str) -> list[Run]:
-    return [Run.open(folder_of(setup, setup.model) / run_name(objective, seed)) for seed in range(2)]
+    return [Run.open(setup.open_ended / run_name(objective, seed)) for seed in range(2)]
 
 
 def value(run: Run, metric: str, where: tuple[str, str | None] = TEST, **fields: Any) -> float:
@@ -52,7 +52,7 @@ def value(run: Run, metric: str, where: tuple[str, str | None] = TEST, **fields:
 def trained(setup: Setup, trainings: list[jobs.Job]) -> list[Run]:
     for _ in range(2):  # a model that is made here is a job of its own
         run_jobs(jobs_of(setup, trainings), setup.runs, devices=setup.devices)
-    return runs_of(setup, trainings)
+    return [Run.open(setup.open_ended / one.name) for one in trainings]
 
 
 def table(outcome: Any, title: str) -> dict[str, Any]:
@@ -99,6 +99,12 @@ def test_the_papers_scale_field_by_field(tmp_path):
     assert (scale.chunks, scale.prefixes) == (None, None)
 
 
+def test_runs_lie_where_the_experiments_look_for_them(tmp_path):
+    for scale in ("smoke", "gpu", "paper"):
+        setup = Setup(scale, tmp_path)
+        assert setup.open_ended == tmp_path / "runs" / Path(scale_of(setup).config.model).name
+
+
 def test_the_papers_scale_down_to_its_first_step(saved_small, tmp_path):
     """Local weights and text in place of the hub's: the first step is taken at the paper's rate, on 300 tokens."""
 
@@ -117,7 +123,7 @@ def test_the_papers_scale_down_to_its_first_step(saved_small, tmp_path):
         train(replace(job.config, validation_sequences=2), tmp_path / job.name, callbacks=[Stop()])
     run = Run.open(tmp_path / "sg-0.2-seed-0")
     assert run.config["data"] == [str(text)]
-    assert run.config["data"]["train"]["targets"] % 299 == 0
+    assert run.config["sequences"]["train"]["targets"] % 299 == 0
     assert run.config["settings"]["max_steps"] == 35_000
     assert not run.finished
 
@@ -367,7 +373,7 @@ def test_nothing_half_done_is_taken_for_done(setup, done, tmp_path):
     """A run of other settings, or with fewer prefixes, is not what was asked for."""
     scale = scale_of(setup)
     job = scale.job("mle", 0, open_ended.scoring_of(scale, "wikitext-103"))
-    folder = folder_of(setup, setup.model)
+    folder = setup.open_ended
     assert jobs.is_done(job, folder)
     more = replace(job, measured=(replace(job.measured[0], prefixes=4),))
     assert not jobs.is_done(more, folder)

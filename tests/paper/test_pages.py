@@ -1,4 +1,4 @@
-"""What an experiment gave: in a folder, as Markdown, on a terminal, on the page."""
+"""What an experiment gave: in a folder, on a terminal, on the page."""
 
 import io
 import json
@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from paper.outcome import Experiment, Outcome, Shown
-from paper.pages import Part, as_dict, markdown, print_part, write_page, write_part
+from paper.pages import Part, as_dict, print_part, write_page, write_part
 from scalegrad.results.comparison import Comparison, Plot, Sample, System
 from scalegrad.results.figure import new_figure, style_axes
 from scalegrad.runs import Row, read_rows
@@ -49,7 +49,7 @@ def test_the_folder_holds_all_of_it(part, tmp_path):
     write_part(part, folder)
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     records = ["environment.json", "part.html"]
-    assert files == [*records, "plots/line.png", "plots/line.svg", "results.jsonl", "results.md", "texts.jsonl"]
+    assert files == [*records, "plots/line.png", "plots/line.svg", "results.jsonl", "texts.jsonl"]
     assert (folder / "plots" / "line.png").read_bytes().startswith(b"\x89PNG")
     about = json.loads((folder / "environment.json").read_text())
     assert (about["experiments"], about["shows"][0], about["scale"]) == (["wikitext"], "table 1", "smoke")
@@ -71,20 +71,6 @@ def test_of_many_texts_three_are_shown_evenly_spread(part):
     assert years == ["In the year 1900 the", "In the year 1903 the", "In the year 1906 the"]
     assert [sample.prefix for sample in systems["Human"].samples] == years
     assert [len(system.samples) for system in part.tables[1].comparison.systems] == [2, 2]  # it is about texts
-
-
-def test_markdown_has_figures_texts_and_settings(part):
-    text = markdown(part)
-    assert text.startswith("# Open-ended &lt;generation\\>\n")
-    assert "`python -m paper wikitext --scale smoke` · tables 1 and 10, figure 2 of the paper" in text
-    assert "- SG stands below MLE\\_1." in text
-    assert "| SG γ=0.2 | 14.20 ±0.05 | **.443 ±.006** | **.215** | **.143** | **22,250** |" in text
-    assert "| UL α=1.0 | **9.00 (8.50–9.50)** |" in text
-    assert "> The horses …" in text
-    assert "- **MLE**: the horses are brown and white. **the horses are brown and white. the horses" in text
-    assert "![A line & nothing else.](plots/line.png)" in text
-    assert "- settings.seeds: 0, 1" in text
-    assert "note" not in text.split("## How it was made")[1]
 
 
 def test_the_terminal_shows_tables_and_marks_texts(part):
@@ -118,6 +104,7 @@ def test_the_page_has_the_parts_there_are_whole_and_escaped(part, tmp_path):
     assert html.count('<figure class="panel broad"') == 1
     assert "<mark>the horses are brown and white." in html
     assert "settings.seeds</dt><dd>0, 1</dd>" in html
+    assert "settings.note" not in html
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

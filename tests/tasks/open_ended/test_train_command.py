@@ -249,7 +249,7 @@ def test_seeds_json_and_completing_with_what_came_out(model, text, tmp_path, cap
     assert first != second
     (tmp_path / "p.txt").write_text("the horses\n")
     few = ("--new-tokens", 20, "--out", tmp_path / "c.jsonl")
-    train("complete", told["runs"][0]["model"], "--prompts", tmp_path / "p.txt", *few)
+    train("complete", told["runs"][0]["run"], "--prompts", tmp_path / "p.txt", *few)
     assert json.loads((tmp_path / "c.jsonl").read_text())["tokens"] > 0
     assert not (tmp_path / "runs" / "seed-0" / "tensorboard").exists()
 

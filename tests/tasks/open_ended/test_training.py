@@ -174,7 +174,7 @@ def test_longer_validation_texts_are_fewer(saved, text_file, tmp_path):
     config = TrainConfig(str(saved), (str(tmp_path / "short.jsonl"),), length=100, settings=settings)
     config = replace(config, validation=str(tmp_path / "long.jsonl"))
     run = train(config, tmp_path / "run").run
-    trained = run.config["data"]["train"]["targets"] / 40 + 1  # tokens in a sequence
+    trained = run.config["sequences"]["train"]["targets"] / 40 + 1  # tokens in a sequence
     assert validated(run) == int(2 * 10 * trained / 100)
 
 
@@ -207,6 +207,6 @@ def test_training_reads_the_start_symbol_too(with_start, text_file, tmp_path):
     lines: list[str] = []
     config = TrainConfig(str(folder), (str(text_file),), length=40, settings=QUICK)
     run = train(config, tmp_path / "run", log=lines.append).run
-    assert run.config["data"]["train"]["start"] == [tokenizer.bos_token_id]
+    assert run.config["sequences"]["train"]["start"] == [tokenizer.bos_token_id]
     assert any("start symbol: <s> before every sequence" in line for line in lines)
     assert decoding.start_ids(decoding.load_tokenizer(str(run.model_path))) == (tokenizer.bos_token_id,)

@@ -249,7 +249,7 @@ def test_any_encoder_decoder_and_any_causal_model(save, prompt, data, tmp_path):
 
 def test_what_is_measured_is_not_measured_again(bert_folder, data, tmp_path, monkeypatch):
     """A further decoding is measured alone; a kill between two leaves the first; another test set is another one."""
-    task = Task(str(bert_folder), data, replace(RECIPE, selector=None))
+    task = Task(str(bert_folder), data=data, recipe=replace(RECIPE, selector=None))
     (fitted,) = train(task, ["mle"], tmp_path)
     how = Evaluation(betas=(0.0, 1.0), new_tokens=4, mover=False)
     run, validation, test = fitted.run, task.pairs("validation"), task.pairs("test")

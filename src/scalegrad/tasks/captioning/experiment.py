@@ -15,6 +15,7 @@ from scalegrad.decoding import Greedy, Strategy, parse
 from scalegrad.objectives import Objective
 from scalegrad.runs import Job, Row, Run, rows_of, run_jobs, run_name, samples_name
 from scalegrad.runs.progress import Progress
+from scalegrad.tasks.captioning.config import PAPER_OBJECTIVES
 from scalegrad.tasks.captioning.dataset import Example, Paragraphs
 from scalegrad.tasks.captioning.scoring import BETAS, TRIGRAMS, choose_beta, describe, repetitiveness, score
 from scalegrad.tasks.captioning.splits import Scenes, Source, forget_splits, load_splits
@@ -22,7 +23,6 @@ from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, re
 from scalegrad.tasks.captioning.vocabulary import build_tokenizer
 from scalegrad.training import training_progress
 
-PAPER_OBJECTIVES = (Objective("mle"), Objective("ul", 0.5), Objective("sg", 0.5))
 PLAIN, BLOCKED = Greedy(), Greedy(soft_block=TRIGRAMS)  # every captioner, each with the β that suits it best
 TWIN = Greedy(gamma=0.5)  # MLE under ScaleGrad's penalty
 STOCHASTIC = tuple(map(parse, ("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100")))  # MLE
