@@ -36,7 +36,7 @@ def test_the_papers_sizes():
     assert PAPER_SIZES["cnn_dailymail"] == {"train": 287_227, "validation": 13_368, "test": 11_490}
     assert PAPER_SIZES["nyt50"] == {"train": 96_834, "validation": 4_000, "test": 3_452}
     assert PAPER_SIZES["nyt50"] == SETTINGS["nyt50"]["sizes"]
-    assert PAPER_SIZES["cnn_dailymail"] == SETTINGS["cnn_dailymail"]["sizes"]
+    assert PAPER_SIZES["cnn_dailymail"] == SETTINGS["cnn/dm"]["sizes"]
 
 
 def test_other_sizes_than_the_papers_are_told():
