@@ -1,6 +1,6 @@
 """Speed and memory, measured side by side in one run: `python -m benchmarks NAME`."""
 
-# Each is a module here with a `main(argv)`.
+# Each is a module here with a `command`.
 BENCHMARKS = {
     "cpu": "The losses on a CPU beside plain cross-entropy and the dense formulation.",
     "gpu": "The losses on a GPU beside every plain cross-entropy people use, and what they must show.",

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
+from collections.abc import Sequence
 
 from benchmarks import BENCHMARKS
-from scalegrad.extras import MissingExtra
+from scalegrad.cli import new_app, run
 
 
-def run(name: str, argv: list[str]) -> None:
-    """Run the benchmark `name` with these arguments."""
-    importlib.import_module(f"benchmarks.{name}").main(argv)
-
-
-def main(argv: list[str]) -> None:
-    """What the user must put right ends with exit code 2 and one sentence."""
-    if not argv or argv[0] not in BENCHMARKS:
-        print(f"python -m benchmarks NAME, where NAME is one of: {', '.join(BENCHMARKS)}", file=sys.stderr)
-        sys.exit(2)
-    try:
-        run(argv[0], argv[1:])
-    except (ValueError, OSError, MissingExtra) as mistake:
-        print(f"benchmarks: {mistake}", file=sys.stderr)
-        sys.exit(2)
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line; a mistake of the user's ends in one sentence and exit code 2."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    app = new_app("python -m benchmarks", "Speed and memory, side by side.\n\nExample: python -m benchmarks cpu")
+    for order, (name, what) in enumerate(BENCHMARKS.items()):
+        # Its own help needs the module, which loads torch; the list of all does not.
+        shown = None if name in words else what
+        app.command(f"benchmarks.{name}:command", name=name, sort_key=order, help=shown)
+    run(app, words)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -6,24 +6,24 @@ the paper's prefixes of 50 tokens; on a GPU where there is one. The two take tur
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 
 from benchmarks.cases import Case, make_batch
 from benchmarks.clock import Clock, Contender
-from benchmarks.model_runs import add_options, run_cases, wall_clock
-from benchmarks.options import at_least
+from benchmarks.model_runs import ModelOptions, run_cases, wall_clock
+from benchmarks.options import check_counts
 from benchmarks.record import Line, figure, lines
 from benchmarks.runner import Measurement, Row, WrongResult, compare
 from benchmarks.step import gpt2_shaped
 from scalegrad.counts import counted
 from scalegrad.decoding import generation_arguments, parse
+from scalegrad.options import FLAT
 
 PROMPT = 50
 MOST_DIFFERENT = 0.02  # of the texts: where two tokens are as likely, the last bit decides
@@ -47,7 +47,7 @@ def measure(strategy: str, case: Case, clock: Clock, rounds: int) -> list[Row]:
 
 def _decode(model: Any, prompts: Tensor, strategy: str, case: Case, *, roomy: bool) -> Tensor:
     inputs = {"input_ids": prompts, "attention_mask": torch.ones_like(prompts)}
-    arguments = generation_arguments(model, inputs, strategy, max_new_tokens=case.steps - PROMPT)
+    arguments = generation_arguments(model, inputs, strategy, new_tokens=case.steps - PROMPT)
     if not roomy:
         del arguments["past_key_values"]
     found: Tensor = model.generate(**inputs, **arguments)
@@ -81,37 +81,44 @@ def _title(strategy: str, case: Case) -> str:
     return f"{strategy}, {counted(case.batch, 'text')} of {PROMPT} + {case.steps - PROMPT} tokens"
 
 
-def main(argv: list[str]) -> None:
-    """Print a table for each case, and store all of it."""
-    args = _parser().parse_args(argv)
-    clock = wall_clock(args.cpu)
+@dataclass(frozen=True, kw_only=True)
+class Options(ModelOptions):
+    """What `python -m benchmarks decoding` can be told."""
+
+    rounds: int = 5
+    """How often each is timed."""
+    strategy: str | None = None
+    """This one alone, such as beam=5 (default: greedy and beam search)."""
+    rows: int = 32
+    """Texts at once, with --strategy."""
+    new_tokens: int = 100
+    """Tokens of each, with --strategy."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_counts(self, rows=1, new_tokens=1)
+
+
+_OPTIONS = Options()
+
+
+def command(options: Annotated[Options, FLAT] = _OPTIONS) -> None:
+    """Decoding with our cache, which has room for the whole text, beside the library's own.
+
+    Example: python -m benchmarks decoding --strategy greedy --rows 64 --new-tokens 200
+    """
+    clock = wall_clock(options.cpu)
 
     def measured(strategy: str, case: Case) -> tuple[list[Row], list[Line]]:
-        rows = measure(strategy, case, clock, args.rounds)
+        rows = measure(strategy, case, clock, options.rounds)
         return rows, stored_lines(strategy, case, rows)
 
-    chosen = [(str(parse(args.strategy)), args.rows, args.new)] if args.strategy else CASES[clock.device]
+    chosen = (
+        [(str(parse(options.strategy)), options.rows, options.new_tokens)] if options.strategy else CASES[clock.device]
+    )
     cases = [
-        (strategy, Case("decoding", "decoding", rows, PROMPT + new, args.vocab, args.width, dtype=torch.float32))
+        (strategy, Case("decoding", "decoding", rows, PROMPT + new, options.vocab, options.width, dtype=torch.float32))
         for strategy, rows, new in chosen
     ]
-    how = f"float32, width {args.width}, V {args.vocab}; median of at most {args.rounds} in turns"
-    run_cases("decoding", args, clock, how, [(_title(*case), partial(measured, *case)) for case in cases])
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks decoding",
-        description=__doc__,
-        epilog="example: python -m benchmarks decoding --strategy greedy --rows 64 --new 200",
-    )
-    parser.add_argument("--strategy", help="this one alone, such as beam=5 (default: greedy and beam search)")
-    parser.add_argument("--rows", type=at_least(1), default=32, help="texts at once, with --strategy (default 32)")
-    parser.add_argument("--new", type=at_least(1), default=100, help="tokens of each, with --strategy (default 100)")
-    parser.add_argument("--rounds", type=at_least(1), default=5, help="how often each is timed (default 5)")
-    add_options(parser, "decoding")
-    return parser
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    how = f"float32, width {options.width}, V {options.vocab}; median of at most {options.rounds} in turns"
+    run_cases("decoding", options, clock, how, [(_title(*case), partial(measured, *case)) for case in cases])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import torch
 
@@ -15,12 +15,13 @@ from benchmarks.cases import Case, full_cases, tiny_cases
 from benchmarks.ceilings import Ceilings, measure_ceilings
 from benchmarks.clock import Clock, CpuClock, CudaClock
 from benchmarks.losses import IMPLS, Settings, measure_case
-from benchmarks.options import at_least
+from benchmarks.options import check_counts
 from benchmarks.record import Line, about, default_path, figure, lines, print_table, save, say_progress
 from benchmarks.requirements import Verdict, print_verdicts, verdicts
 from benchmarks.runner import Row, Skipped, reason
 from benchmarks.step import NAMES, measure_step
 from scalegrad.counts import counted
+from scalegrad.options import FLAT
 
 GROUPS = ("logits", "linear", "ul", "packed", "step", "long", "sweep")
 
@@ -36,66 +37,80 @@ def measure(case: Case, settings: Settings, clock: Clock, ceilings: Ceilings) ->
         return [Skipped(name, f"the case failed: {reason(failure)}") for name in case.losses or NAMES]
 
 
-def main(argv: list[str]) -> None:
-    """Print the tables and what must hold, and store both."""
-    args = _parser().parse_args(argv)
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What `python -m benchmarks gpu` can be told."""
+
+    only: tuple[str, ...] = ()
+    """Measure this group of cases alone: logits, linear, ul, packed, step, long or sweep. May be repeated."""
+    quick: bool = False
+    """Few rounds, and nothing that only the plots need."""
+    tiny: bool = False
+    """Tiny sizes, on a CPU if need be: tries the benchmark."""
+    impl: str = "triton"
+    """Implementation of our losses: triton, or torch (sparse and chunked)."""
+    rounds: int | None = None
+    """How often each is timed (default: 20)."""
+    out: Path | None = None
+    """Where the CSV goes (default: benchmarks/gpu-NAME.csv)."""
+    json: bool = False
+    """Print JSON in place of tables."""
+
+    def __post_init__(self) -> None:
+        check_counts(self, rounds=1)
+        for name, values, allowed in (("only", self.only, GROUPS), ("impl", (self.impl,), IMPLS)):
+            if other := [value for value in values if value not in allowed]:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {other[0]!r}")
+
+
+_OPTIONS = Options()
+
+
+def command(options: Annotated[Options, FLAT] = _OPTIONS) -> None:
+    """The losses on a GPU beside every plain cross-entropy people use, and what they must show.
+
+    Example: python -m benchmarks gpu --only logits --only linear
+    """
     clock: Clock
     if torch.cuda.is_available():
         clock = CudaClock()
-    elif args.tiny:
+    elif options.tiny:
         clock = CpuClock()
     else:
         raise ValueError("there is no CUDA device here; --tiny tries the benchmark itself on a CPU")
     on_gpu = clock.device == "cuda"
-    settings = Settings(args.impl, inplace=True, rounds=args.rounds or (5 if args.quick else 20), patience=2.0)
-    cases = tiny_cases() if args.tiny else full_cases(args.quick)
-    cases = [case for case in cases if not args.only or case.group in args.only]
-    size = {"elements": 2**31, "side": 8192} if on_gpu and not args.tiny else {"elements": 2**22, "side": 512}
+    settings = Settings(options.impl, inplace=True, rounds=options.rounds or (5 if options.quick else 20), patience=2.0)
+    cases = tiny_cases() if options.tiny else full_cases(options.quick)
+    cases = [case for case in cases if not options.only or case.group in options.only]
+    size = {"elements": 2**31, "side": 8192} if on_gpu and not options.tiny else {"elements": 2**22, "side": 512}
     ceilings = measure_ceilings(clock, torch.bfloat16 if on_gpu else torch.float32, **size)
     facts = about(clock.device) | {
-        "ours": args.impl,
+        "ours": options.impl,
         "copy_tb_per_s": f"{ceilings.bytes_per_second / 1e12:.4g}",
         "matmul_tflop_per_s": f"{ceilings.flops_per_second / 1e12:.4g}",
     }
-    if not args.json:
+    if not options.json:
         _print_head(facts, settings)
-    out = args.out or _default_path(str(facts["hardware"]), args)
+    out = options.out or _default_path(str(facts["hardware"]), options)
     results: list[tuple[Case, list[Row]]] = []
     start = time.perf_counter()
     for done, case in enumerate(cases):
         say_progress(done, len(cases), case.title)
         results.append((case, measure(case, settings, clock, ceilings)))
-        if not args.json:
+        if not options.json:
             print_table(case.title, results[-1][1])
         save(out, lines((c.columns(), rows) for c, rows in results), facts)  # what is measured survives a crash
-    if not args.json:
-        tiny = "; the sizes are tiny, so what follows only shows that the list works" if args.tiny else ""
+    if not options.json:
+        tiny = "; the sizes are tiny, so what follows only shows that the list works" if options.tiny else ""
         print(f"{time.perf_counter() - start:.0f} s{tiny}")
-    _finish(results, facts, out, as_json=args.json, whole=not args.only)
+    _finish(results, facts, out, as_json=options.json, whole=not options.only)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks gpu",
-        description=__doc__,
-        epilog="example: python -m benchmarks gpu --only logits linear",
-    )
-    groups = f"measure these groups of cases alone: {', '.join(GROUPS)}"
-    parser.add_argument("--only", nargs="+", choices=GROUPS, metavar="GROUP", help=groups)
-    parser.add_argument("--quick", action="store_true", help="few rounds, and nothing that only the plots need")
-    parser.add_argument("--tiny", action="store_true", help="tiny sizes, on a CPU if need be: tries the benchmark")
-    parser.add_argument("--impl", choices=IMPLS, default="triton", help="of our losses; torch: sparse and chunked")
-    parser.add_argument("--rounds", type=at_least(1), help="how often each is timed (default 20)")
-    parser.add_argument("--out", type=Path, help="where the CSV goes (default benchmarks/gpu-NAME.csv)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    return parser
-
-
-def _default_path(name: str, args: argparse.Namespace) -> Path:
+def _default_path(name: str, options: Options) -> Path:
     """Named after the device; a run of a part has a name of its own and never replaces a whole one."""
-    parts = ["gpu", name, *(args.only or ())]
-    parts += [option for option in ("quick", "tiny") if getattr(args, option)]
-    parts += [args.impl] if args.impl != "triton" else []
+    parts = ["gpu", name, *(options.only)]
+    parts += [option for option in ("quick", "tiny") if getattr(options, option)]
+    parts += [options.impl] if options.impl != "triton" else []
     return default_path(*parts)
 
 
@@ -123,7 +138,3 @@ def _finish(results: Sequence[tuple[Case, list[Row]]], facts: Line, out: Path, *
         return
     print_verdicts(table, whole=whole)
     print(f"stored in {out} and {beside}")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

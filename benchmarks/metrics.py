@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.clock import Contender, CpuClock
-from benchmarks.options import at_least
+from benchmarks.options import Timing
 from benchmarks.record import Result, about, finish, lines, print_table
 from benchmarks.runner import WrongResult, compare
 from scalegrad.counts import counted
 from scalegrad.metrics import next_token, repetition_per_text
+from scalegrad.options import FLAT
 
 Ids = NDArray[np.int64]
 Figures = Mapping[str, float] | Mapping[str, Sequence[float]]
@@ -126,30 +127,33 @@ def _title(loop: Callable[..., object]) -> str:
     return f"loop, {loop.__name__.replace('_', ' ')}"
 
 
-def main(argv: list[str]) -> None:
-    """Print the tables and store them."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks metrics",
-        description=__doc__,
-        epilog="example: python -m benchmarks metrics --scale 0.1",
-    )
-    parser.add_argument("--scale", type=float, default=1.0, help="less than 1 for a quicker look (default: 1)")
-    parser.add_argument("--rounds", type=at_least(1), default=7, help="how often each is timed (default 7)")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/metrics.csv"), help="where the results go")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    args = parser.parse_args(argv)
-    if args.scale <= 0:
-        raise ValueError(f"--scale must be above 0, not {args.scale}")
+@dataclass(frozen=True, kw_only=True)
+class Options(Timing):
+    """What `python -m benchmarks metrics` can be told."""
+
+    scale: float = 1.0
+    """Less than 1 for a quicker look."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scale <= 0:
+            raise ValueError(f"scale must be above 0, not {self.scale}")
+
+
+_OPTIONS = Options()
+
+
+def command(options: Annotated[Options, FLAT] = _OPTIONS) -> None:
+    """Rep/l and Rep-n beside loops in plain Python.
+
+    Example: python -m benchmarks metrics --scale 0.1
+    """
     facts = {**about("cpu"), "numpy": np.__version__}
-    if not args.json:
-        print(f"{facts['hardware']}, numpy {np.__version__}; median of {args.rounds} in turns")
+    if not options.json:
+        print(f"{facts['hardware']}, numpy {np.__version__}; median of {options.rounds} in turns")
     results = list[Result]()
-    for result in measure(args.scale, args.rounds):
+    for result in measure(options.scale, options.rounds):
         results.append(result)
-        if not args.json:
+        if not options.json:
             print_table(str(result[0]["case"]), result[1])
-    finish(args.out, lines(results), facts, args.json)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    finish(options.out or Path("benchmarks/metrics.csv"), lines(results), facts, options.json)

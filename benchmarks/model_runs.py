@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 import torch
 
 from benchmarks.clock import Clock, CpuClock, SteppingClock
-from benchmarks.options import at_least
+from benchmarks.options import Timing, check_counts
 from benchmarks.record import Line, about, default_path, finish, print_table, save, say_progress
 from benchmarks.runner import Row
 
@@ -18,13 +17,19 @@ VOCAB, WIDTH = 50_257, 768
 Measure = Callable[[], tuple[list[Row], list[Line]]]
 
 
-def add_options(parser: argparse.ArgumentParser, name: str) -> None:
-    """The model's size, the device, and where results go."""
-    parser.add_argument("--vocab", type=at_least(2), default=VOCAB, help=f"tokens in the vocabulary (default {VOCAB})")
-    parser.add_argument("--width", type=at_least(1), default=WIDTH, help=f"of the model (default {WIDTH}: GPT-2 small)")
-    parser.add_argument("--cpu", action="store_true", help="on the CPU even where there is a GPU")
-    parser.add_argument("--out", type=Path, help=f"where the CSV goes (default benchmarks/{name}-NAME.csv)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(Timing):
+    """The model's size and the device."""
+
+    vocab: int = VOCAB
+    """Tokens in the vocabulary."""
+    width: int = WIDTH
+    """Width of the model (768: GPT-2 small)."""
+    cpu: bool = False
+    """On the CPU even where there is a GPU."""
+
+    def __post_init__(self) -> None:
+        check_counts(self, rounds=1, vocab=2, width=1)
 
 
 def wall_clock(cpu: bool) -> Clock:
@@ -34,7 +39,7 @@ def wall_clock(cpu: bool) -> Clock:
 
 def run_cases(
     name: str,
-    args: argparse.Namespace,
+    options: ModelOptions,
     clock: Clock,
     how: str,
     cases: Sequence[tuple[str, Measure]],
@@ -44,9 +49,9 @@ def run_cases(
 
     `cases` are titles and what measures them; `how` says in a line how they are measured.
     """
-    facts = about(clock.device) | {"rounds": args.rounds, "threads": torch.get_num_threads()}
-    out = args.out or default_path(name, str(facts["hardware"]) if clock.device == "cuda" else "cpu")
-    if not args.json:
+    facts = about(clock.device) | {"rounds": options.rounds, "threads": torch.get_num_threads()}
+    out = options.out or default_path(name, str(facts["hardware"]) if clock.device == "cuda" else "cpu")
+    if not options.json:
         print(f"{facts['hardware']}, torch {facts['torch']}, transformers {facts['transformers']}")
         print(how)
     stored: list[Line] = []
@@ -55,8 +60,8 @@ def run_cases(
         rows, found = measure()
         stored += found
         save(out, stored, facts)  # what is measured survives a crash
-        if not args.json:
+        if not options.json:
             print_table(title, rows)
             if then is not None:
                 then(found)
-    finish(out, stored, facts, args.json)
+    finish(out, stored, facts, options.json)

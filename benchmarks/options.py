@@ -1,34 +1,32 @@
-"""Values that the benchmarks' options may have."""
+"""The options that the benchmarks share. Annotations are types here, not text: other modules inherit the fields."""
 
-from __future__ import annotations
-
-import argparse
-import math
-from collections.abc import Callable
-from typing import TypeVar
-
-Number = TypeVar("Number", int, float)
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 
-def at_least(least: Number) -> Callable[[str], Number]:
-    """The `type` of an option whose value is a number, whole if `least` is, of at least this.
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """How often each is timed, and what becomes of the figures."""
 
-    >>> at_least(1)("20"), at_least(0.5)("2")
-    (20, 2.0)
-    >>> at_least(1)("0")
-    Traceback (most recent call last):
-    argparse.ArgumentTypeError: must be a whole number of at least 1, not 0
+    rounds: int = 7
+    """How often each is timed."""
+    out: Path | None = None
+    """Where the CSV goes (default: benchmarks/NAME.csv, NAME with the device where that matters)."""
+    json: bool = False
+    """Print JSON in place of tables."""
+
+    def __post_init__(self) -> None:
+        check_counts(self, rounds=1)
+
+
+def check_counts(options: Any, **least: int) -> None:
+    """A ValueError for the first of these fields, a number or several, that is less than it may be.
+
+    >>> check_counts(Timing(rounds=2), rounds=1)
     """
-    kind = type(least)
-
-    def read(text: str) -> Number:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = None
-        if value is None or not math.isfinite(value) or value < least:
-            whole = "whole " if kind is int else ""
-            raise argparse.ArgumentTypeError(f"must be a {whole}number of at least {least:g}, not {text}")
-        return value
-
-    return read
+    for name, bound in least.items():
+        value = getattr(options, name)
+        for number in value if isinstance(value, tuple) else (value,):
+            if number is not None and number < bound:
+                raise ValueError(f"{name} must be a whole number of at least {bound}, not {number}")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from benchmarks.record import read
 from scalegrad.extras import need
+from scalegrad.options import AsJson, option
 
 # One colour for each implementation, in every picture; ours are the strong ones.
 COLOURS = {
@@ -92,34 +92,34 @@ PICTURES = {
 }
 
 
-def main(argv: list[str]) -> None:
-    """Write the pictures beside the CSV."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks plot",
-        description=__doc__,
-        epilog="example: python -m benchmarks plot benchmarks/gpu-nvidia-h200.csv",
-    )
-    parser.add_argument("csv", type=Path, help="what `python -m benchmarks gpu` stored")
-    parser.add_argument("--out", type=Path, help="folder for the pictures (default: that of the CSV)")
-    parser.add_argument("--json", action="store_true", help="print the names of the pictures as JSON")
-    args = parser.parse_args(argv)
-    lines = read(args.csv)
+def command(
+    csv: Path,
+    *,
+    out: Annotated[Path | None, option(help="Folder for the pictures (default: that of the CSV).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time and memory over vocabulary and sequence length, drawn from a stored GPU run.
+
+    Example: python -m benchmarks plot benchmarks/gpu-nvidia-h200.csv
+
+    Parameters
+    ----------
+    csv
+        What `python -m benchmarks gpu` stored.
+    """
+    lines = read(csv)
     missing = {"group", "implementation", "batch", "steps", "vocab", "ms", "extra_mib"} - set(lines[0] if lines else ())
     if missing:
-        raise ValueError(f"{args.csv} is not a table of a GPU run: it has no column {', '.join(sorted(missing))}")
+        raise ValueError(f"{csv} is not a table of a GPU run: it has no column {', '.join(sorted(missing))}")
     made = []
     for name, (groups, over, label) in PICTURES.items():
         if not curves(lines, groups, over, "ms"):
-            print(f"{name}: {args.csv} has no two sizes to draw a line through", file=sys.stderr)
+            print(f"{name}: {csv} has no two sizes to draw a line through", file=sys.stderr)
             continue
-        path = (args.out or args.csv.parent) / f"{args.csv.stem}-{name}.png"
+        path = (out or csv.parent) / f"{csv.stem}-{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(".tmp")
         draw(lines, groups, over, label).savefig(new, format="png", dpi=150)
         new.replace(path)
         made.append(str(path))
-    print(json.dumps(made) if args.json else "\n".join(made))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    print(json.dumps(made) if as_json else "\n".join(made))

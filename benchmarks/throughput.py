@@ -6,13 +6,12 @@ GPU in bf16 where there is one, else on the CPU in float32. The contenders take 
 
 from __future__ import annotations
 
-import argparse
 import copy
 import math
-import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
@@ -20,14 +19,15 @@ from torch import Tensor
 from benchmarks.cases import Batch, Case, make_batch
 from benchmarks.clock import Clock, Contender
 from benchmarks.exact import ALPHA, GAMMA, Outcome, exact_answers, judge
-from benchmarks.model_runs import add_options, run_cases, wall_clock
-from benchmarks.options import at_least
+from benchmarks.model_runs import ModelOptions, run_cases, wall_clock
+from benchmarks.options import check_counts
 from benchmarks.record import Line, figure, lines
 from benchmarks.runner import Measurement, Row, compare
 from benchmarks.step import LOSS_TOLERANCE, gpt2_shaped
 from scalegrad.counts import counted
 from scalegrad.integrations import hf
 from scalegrad.objectives import Objective
+from scalegrad.options import FLAT
 
 STEPS = 300
 OBJECTIVES = {
@@ -110,23 +110,44 @@ def throughput(case: Case, rows: list[Row]) -> list[Line]:
     ]
 
 
-def main(argv: list[str]) -> None:
-    """Print a table for each batch size and what must hold, and store all of it."""
-    args = _parser().parse_args(argv)
-    clock = wall_clock(args.cpu)
+@dataclass(frozen=True, kw_only=True)
+class Options(ModelOptions):
+    """What `python -m benchmarks throughput` can be told."""
+
+    rounds: int = 30
+    """Steps of each contender."""
+    batch: tuple[int, ...] = ()
+    """Sequences in a step. May be repeated (default: 1, on a GPU also 32)."""
+    length: int = STEPS
+    """Tokens in a sequence."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_counts(self, batch=1, length=2)
+
+
+_OPTIONS = Options()
+
+
+def command(options: Annotated[Options, FLAT] = _OPTIONS) -> None:
+    """Training steps with the framework's own loss, and ours attached: MLE, ScaleGrad, unlikelihood.
+
+    Example: python -m benchmarks throughput --batch 1 --batch 32
+    """
+    clock = wall_clock(options.cpu)
     gpu = clock.device == "cuda"
     dtype = torch.bfloat16 if gpu else torch.float32
 
     def measured(case: Case) -> tuple[list[Row], list[Line]]:
-        rows = measure(case, clock, args.rounds)
+        rows = measure(case, clock, options.rounds)
         return rows, throughput(case, rows)
 
     cases = [
-        Case(f"throughput {batch}", "step", batch, args.length, args.vocab, args.width, dtype=dtype)
-        for batch in args.batch or ([1, 32] if gpu else [1])
+        Case(f"throughput {batch}", "step", batch, options.length, options.vocab, options.width, dtype=dtype)
+        for batch in options.batch or ([1, 32] if gpu else [1])
     ]
-    how = f"forward, backward, clipping and AdamW; median of {counted(args.rounds, 'interleaved step')} each"
-    run_cases("throughput", args, clock, how, [(c.title, partial(measured, c)) for c in cases], _print_verdicts)
+    how = f"forward, backward, clipping and AdamW; median of {counted(options.rounds, 'interleaved step')} each"
+    run_cases("throughput", options, clock, how, [(c.title, partial(measured, c)) for c in cases], _print_verdicts)
 
 
 def _print_verdicts(stored: list[Line]) -> None:
@@ -136,20 +157,3 @@ def _print_verdicts(stored: list[Line]) -> None:
         known = isinstance(measured, float)
         verdict = "not measured" if not known else "ok" if float(str(measured)) >= LEAST else "MISS"
         print(f"throughput of SG over {name}: {measured if known else '–'} (at least {LEAST}): {verdict}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks throughput",
-        description=__doc__,
-        epilog="example: python -m benchmarks throughput --batch 1 32",
-    )
-    parser.add_argument("--rounds", type=at_least(1), default=30, help="steps of each contender (default 30)")
-    parser.add_argument("--batch", type=at_least(1), nargs="+", help="sequences a step (default: 1, on a GPU also 32)")
-    parser.add_argument("--length", type=at_least(2), default=STEPS, help=f"tokens in a sequence (default {STEPS})")
-    add_options(parser, "throughput")
-    return parser
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -10,92 +10,80 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
+from scalegrad.cli import new_app, run
 from scalegrad.extras import MissingExtra, need
+from scalegrad.options import AsJson, option
 from scalegrad.runs.atomic import plain
 from scalegrad.runs.terminal import bars, quiet_transformers
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Experiments by name (see --list), or all.")]
-ListThem = Annotated[
-    bool, typer.Option("--list", help="List the experiments, the tables and figures they redo, and their times.")
-]
-Scale = Annotated[
-    str, typer.Option(help="smoke: seconds on a CPU. gpu: minutes on one GPU. paper: the paper's own sizes.")
-]
-Out = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Where runs and results go (default: reproduction/SCALE).")
-]
-Seeds = Annotated[int | None, typer.Option(help="How often to train each model (default: as the scale says).")]
-Model = Annotated[str | None, typer.Option(help="A hub name, a folder or a .gguf file (default: as the scale says).")]
-Ptb = Annotated[Path | None, typer.Option("--ptb", metavar="PATH", help="The Penn Treebank's test text.")]
-Imdb = Annotated[Path | None, typer.Option("--imdb", metavar="PATH", help="IMDB reviews: a folder, .jsonl or .csv.")]
-Data = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=PATH", help="Where a corpus is that cannot be shipped (see --list). May be repeated."),
-]
-Devices = Annotated[
-    str | None,
-    typer.Option(metavar="LIST", help="GPUs to use, a process for each named: 0,1. With 0,0,0 three share one."),
-]
-OnlyDone = Annotated[
-    bool,
-    typer.Option("--only-done", help="Train nothing: show what OUT holds, say from another machine or a stopped run."),
-]
-Gamma = Annotated[float, typer.Option(help="gradients: ScaleGrad's γ, in (0, 1]; smaller pushes harder.")]
-Alpha = Annotated[float, typer.Option(help="gradients: unlikelihood's α, from 0.")]
-Sentence = Annotated[str | None, typer.Option(help="novel-set: a sentence of your own.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+app = new_app("python -m paper")
 
 
+@app.default
 def command(
-    names: Names = None,
-    list_them: ListThem = False,
-    scale: Scale = "smoke",
-    out: Out = None,
-    seeds: Seeds = None,
-    model: Model = None,
-    ptb: Ptb = None,
-    imdb: Imdb = None,
-    data: Data = None,
-    devices: Devices = None,
-    gamma: Gamma = 0.2,
-    alpha: Alpha = 1.0,
-    sentence: Sentence = None,
-    only_done: OnlyDone = False,
+    *name: str,
+    list_them: Annotated[
+        bool, option(name="--list", help="List the experiments, the tables and figures they redo, and their times.")
+    ] = False,
+    scale: Annotated[
+        str, option(help="smoke: seconds on a CPU. gpu: minutes on one GPU. paper: the paper's own sizes.")
+    ] = "smoke",
+    out: Annotated[Path | None, option(help="Folder of runs and results (default: reproduction/SCALE).")] = None,
+    seeds: Annotated[int | None, option(help="How often to train each model (default: as the scale says).")] = None,
+    model: Annotated[
+        str | None, option(help="A hub name, a folder or a .gguf file (default: as the scale says).")
+    ] = None,
+    ptb: Annotated[Path | None, option(help="The Penn Treebank's test text.")] = None,
+    imdb: Annotated[Path | None, option(help="IMDB reviews: a folder, .jsonl or .csv.")] = None,
+    data: Annotated[
+        tuple[str, ...],
+        option(help="Where a corpus is that cannot be shipped (see --list), as NAME=PATH. May be repeated."),
+    ] = (),
+    devices: Annotated[
+        str | None, option(help="GPUs to use, a process for each named: 0,1. With 0,0,0 three share one.")
+    ] = None,
+    gamma: Annotated[float, option(help="gradients: ScaleGrad's γ, in (0, 1]; smaller pushes harder.")] = 0.2,
+    alpha: Annotated[float, option(help="gradients: unlikelihood's α, from 0.")] = 1.0,
+    sentence: Annotated[str | None, option(help="novel-set: a sentence of your own.")] = None,
+    only_done: Annotated[
+        bool, option(help="Train nothing: show what OUT holds, say from another machine or a stopped run.")
+    ] = False,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Do parts of the paper again: this machine's figures beside the paper's, as tables, Markdown and one HTML page.
 
     Experiments share their trained models. Stopped at any moment, the same command goes on where it was.
 
     Example: python -m paper wikitext decoding --scale gpu --out reproduction
+
+    Parameters
+    ----------
+    name
+        Experiments by name (see --list), or all.
     """
     for module in ("transformers", "accelerate", "jinja2", "matplotlib"):
         need(module, extra="paper")  # before the work, not after it
     if list_them:
         _print_list(as_json)
-        return
-    if not names:
+        return 0
+    if not name:
         raise ValueError("name an experiment (python -m paper --list shows them), or all")
     quiet_transformers()
+    from rich.console import Console
+
     from paper import NotGiven, Setup
     from paper.catalogue import find, reproduce, train
     from paper.pages.terminal import print_reproduction
 
-    chosen = find(names)
+    chosen = find(name)
     folder = out or Path("reproduction") / scale
-    given = _data(data or [], ptb=ptb, imdb=imdb)
+    corpora = _data(data, ptb=ptb, imdb=imdb)
     setup = Setup(
         scale,
         folder,
         model,
         seeds,
-        given,
+        corpora,
         _devices(devices),
         gamma=gamma,
         alpha=alpha,
@@ -115,7 +103,7 @@ def command(
         except (ValueError, OSError, MissingExtra) as mistake:
             if len(chosen) == 1:
                 raise
-            asked = experiment.name in names or not isinstance(mistake, NotGiven)
+            asked = experiment.name in name or not isinstance(mistake, NotGiven)
             (failed if asked else left_out).append(f"{experiment.name}: {mistake}")
         else:
             if not as_json:
@@ -126,16 +114,15 @@ def command(
         print(f"All of it on one page: {folder / 'report.html'}")
     for sentence in (*(f"left out: {one}" for one in left_out), *(f"paper: {one}" for one in failed)):
         print(sentence, file=sys.stderr)
-    if failed:
-        raise typer.Exit(2)
+    return 2 if failed else 0
 
 
-def _data(given: list[str], **named: Path | None) -> dict[str, str]:
+def _data(texts: Sequence[str], **named: Path | None) -> dict[str, str]:
     """Corpora by name: --data NAME=PATH, and those with an option of their own."""
     from paper.catalogue import DATA
 
     found = {name: str(path) for name, path in named.items() if path is not None}
-    for text in given:
+    for text in texts:
         name, equals, path = text.partition("=")
         if not (equals and path) or name not in DATA or name in found:
             raise ValueError(f"--data must be NAME=PATH, each name once, one of {', '.join(DATA)}; not {text!r}")
@@ -148,6 +135,11 @@ def _devices(text: str | None) -> list[str] | None:
 
 
 def _print_list(as_json: bool) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     from paper.catalogue import DATA, EXPERIMENTS, TAKES, TIMES
     from paper.pages import where
 
@@ -173,17 +165,9 @@ def _print_list(as_json: bool) -> None:
     )
 
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-app.command()(command)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; a mistake of the user's ends in one sentence and exit code 2."""
-    try:
-        app(args=None if argv is None else list(argv), prog_name="python -m paper")
-    except (ValueError, OSError, MissingExtra) as mistake:
-        print(f"paper: {mistake}", file=sys.stderr)
-        sys.exit(2)
+    run(app, argv)
 
 
 if __name__ == "__main__":

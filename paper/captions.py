@@ -34,7 +34,7 @@ GENOME = "visual-genome"
 PAPER_NOTE = "The paper's rows are Visual Genome with its detector's features: compare order and gaps, not values."
 ON_PAGE = 3  # images to look at
 SMOKE_SIZES = {"train": 48, "valid": 4, "test": 6}
-SMOKE = replace(SCENES, hidden_size=48, attention_size=24, more_than=0, epochs=6, batch_size=8, evaluations=1)
+SMOKE = replace(SCENES, hidden_size=48, attention_size=24, more_than=0, epochs=6, batch=8, evaluations=1)
 SMOKE_BETAS = (0.0, 1.0)
 _RECORDS = ("config", "environment", "done", "captions")  # of a run that is scored
 

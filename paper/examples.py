@@ -45,7 +45,7 @@ class Continued:
         prefixes = prefixes_of(self.prefixes, tokenizer, start_ids(tokenizer))
         complete(
             model, tokenizer, prefixes, run.path / SAMPLES,
-            max_new_tokens=self.new_tokens, min_new_tokens=self.new_tokens, overwrite=True,
+            new_tokens=self.new_tokens, min_new_tokens=self.new_tokens, overwrite=True,
         )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def _continued(
     """`new_tokens` greedy ids after each prefix, as many prefixes at a time as fit into memory."""
 
     def continued(places: slice) -> list[list[int]]:
-        return generate(model, prefixes[places], "greedy", max_new_tokens=new_tokens, min_new_tokens=new_tokens)
+        return generate(model, prefixes[places], "greedy", new_tokens=new_tokens, min_new_tokens=new_tokens)
 
     size = batch_estimate(model, len(prefixes[0]) + new_tokens, beams=1)
     told = None if progress is None else lambda done, total: progress("lengths", done, total)

@@ -199,7 +199,7 @@ def made_of(runs: Sequence[Run], scale: Scale) -> dict[str, Any]:
     start = first.load("environment")["starts"][-1]
     return {
         "model": scale.config.model,
-        "data": first.config["data"],
+        "data": {"sources": first.config["data"], **first.config["sequences"]},
         "settings": {k: v for k, v in first.config["settings"].items() if k != "seed"},
         "seeds": sorted({run.config["settings"]["seed"] for run in runs}),
         "runs": [run.path.name for run in runs],

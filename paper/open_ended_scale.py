@@ -17,7 +17,8 @@ from scalegrad.models import base
 from scalegrad.models.memory import gpu_shares
 from scalegrad.runs import Run, only_here, write_json
 from scalegrad.tasks.open_ended import recipes
-from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
+from scalegrad.tasks.open_ended.config import TrainConfig
+from scalegrad.tasks.open_ended.training import find_finished
 from scalegrad.training import Settings
 
 MAIN = ("mle", "ul=1.0", "sg=0.2")  # of the paper's main table
@@ -153,8 +154,8 @@ def _smoke(setup: Setup) -> Scale:
     """Every part once, in seconds, on the validation text alone: what it prints says nothing of the objectives."""
     model = setup.model or base.NAME
     settings = Settings(
-        max_steps=2, batch_size=2, learning_rate=LEARNING_RATES.get(model, 3e-5), evaluate_every=2, log_every=1,
-        trackers=(),
+        max_steps=2, batch=2, learning_rate=LEARNING_RATES.get(model, 3e-5), evaluate_every=2, log_every=1,
+        tracker=(),
     )  # fmt: skip
     config = TrainConfig(model, (VALID,), validation_sequences=2, length=100, settings=settings)
     few = (0.2, 0.5, 0.8)
@@ -169,8 +170,8 @@ def _gpu(setup: Setup) -> Scale:
     """A model of GPT-2 small's size on WikiText-2, in minutes: 500 steps of 32 × 300 tokens."""
     steps = 500
     settings = Settings(
-        max_steps=steps, batch_size=32, evaluation_batch_size=64, learning_rate=3e-5, schedule="linear",
-        evaluate_every=steps // 2, save_every=steps, log_every=25, trackers=(),
+        max_steps=steps, batch=32, evaluation_batch=64, learning_rate=3e-5, schedule="linear",
+        evaluate_every=steps // 2, save_every=steps, log_every=25, tracker=(),
     )  # fmt: skip
     config = TrainConfig(
         str(setup.out / BASE_SMALL), ("wikitext-2",), validation=VALID, validation_sequences=300, settings=settings

@@ -17,7 +17,7 @@ from paper.summary_plans import PAPER_CORPORA, news_model, plans
 from scalegrad import objectives
 from scalegrad.data.pairs import Pair
 from scalegrad.results.comparison import Comparison, Plot, Sample, System
-from scalegrad.tasks.summarization.writing import BEAM
+from scalegrad.tasks.summarization.config import BEAM
 
 Scored = dict[str, Any]
 

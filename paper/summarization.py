@@ -23,11 +23,11 @@ from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Run, samples_name
 from scalegrad.runs.atomic import plain, write_json
 from scalegrad.runs.environment import environment
-from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
+from scalegrad.tasks.summarization.config import STOCHASTIC, Evaluation, Task
+from scalegrad.tasks.summarization.evaluation import evaluate_run
 from scalegrad.tasks.summarization.report import validation_score
 from scalegrad.tasks.summarization.selection import best
-from scalegrad.tasks.summarization.training import Task, folder_name, train, train_selector
-from scalegrad.tasks.summarization.writing import STOCHASTIC
+from scalegrad.tasks.summarization.training import folder_name, train, train_selector
 from scalegrad.training import training_progress
 
 CORPUS = "test"

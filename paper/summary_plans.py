@@ -23,12 +23,11 @@ from scalegrad.data.embedded import scitldr
 from scalegrad.data.pairs import read_pairs, split_files
 from scalegrad.models.memory import gpu_shares
 from scalegrad.runs.atomic import write_lines
-from scalegrad.tasks.summarization.evaluation import Evaluation
+from scalegrad.tasks.summarization.config import Evaluation, Task
 from scalegrad.tasks.summarization.models import is_bert
 from scalegrad.tasks.summarization.noam import Noam
 from scalegrad.tasks.summarization.recipes import Recipe, abstracts, finetune, paper, small
 from scalegrad.tasks.summarization.selection import ALPHAS, GAMMAS
-from scalegrad.tasks.summarization.training import Task
 
 OBJECTIVES = ("mle", "ul=0.5", "sg=0.8")  # the paper's choice on its validation sets
 GRID = ("mle", *(f"ul={alpha}" for alpha in ALPHAS), *(f"sg={gamma}" for gamma in GAMMAS))
@@ -60,22 +59,22 @@ def glimpse(seed: int = 0) -> Recipe:
     assert recipe.selector is not None
     return replace(
         recipe,
-        selector=replace(recipe.selector, max_steps=2, evaluate_every=2, precision="fp32"),
-        writer=replace(recipe.writer, max_steps=10, evaluate_every=10, precision="fp32"),
+        selector=replace(recipe.selector, max_steps=2, evaluate_every=2, dtype="float32"),
+        writer=replace(recipe.writer, max_steps=10, evaluate_every=10, dtype="float32"),
         encoder=Noam(0.01, warmup=4),
         decoder=Noam(0.06, warmup=4),
         decoder_shape={"decoder_layers": 1, "decoder_inner": 64},
         source_tokens=None,
         min_new_tokens=4,
-        max_new_tokens=12,
+        new_tokens=12,
     )
 
 
 def news_recipe(seed: int = 0) -> Recipe:
     """A causal LM on news: articles of 640 tokens, two epochs, 16 pairs a step."""
     recipe = finetune(seed)
-    writer = replace(recipe.writer, epochs=2, batch_size=16, accumulation=1, learning_rate=5e-5, evaluate_every=28)
-    return replace(recipe, writer=writer, source_tokens=640, max_new_tokens=110)
+    writer = replace(recipe.writer, epochs=2, batch=16, accumulation=1, learning_rate=5e-5, evaluate_every=28)
+    return replace(recipe, writer=writer, source_tokens=640, new_tokens=110)
 
 
 def paper_plan(setup: Setup, corpus: str, data: str) -> Plan:
@@ -128,7 +127,7 @@ def _processes(objectives: Sequence[str]) -> int:
 
 
 def _tasks(model: str, data: str, recipe: Any, seeds: int, limit: int | None = None) -> tuple[Task, ...]:
-    return tuple(Task(model, data, _quiet(recipe(seed)), limit) for seed in range(seeds))
+    return tuple(Task(model, data=data, recipe=_quiet(recipe(seed)), limit=limit) for seed in range(seeds))
 
 
 def _evaluation(recipe: Recipe, **others: Any) -> Evaluation:
@@ -137,8 +136,8 @@ def _evaluation(recipe: Recipe, **others: Any) -> Evaluation:
 
 
 def _quiet(recipe: Recipe) -> Recipe:
-    selector = recipe.selector and replace(recipe.selector, trackers=())
-    return replace(recipe, selector=selector, writer=replace(recipe.writer, trackers=()))
+    selector = recipe.selector and replace(recipe.selector, tracker=())
+    return replace(recipe, selector=selector, writer=replace(recipe.writer, tracker=()))
 
 
 def unpacked(model: str, folder: Path) -> str:

@@ -49,7 +49,7 @@ logits, targets = torch.zeros(1, 3, 4), torch.tensor([[0, 1, 0]])
 loss = ScaleGradLoss(0.5)(logits, targets)
 assert abs(loss.item() - (torch.tensor([4.0, 5.0, 3.0]).log().sum() / 3).item()) < 1e-6, loss
 assert abs(metrics.repetition(["a b a b a"])["rep_1"] - 0.6) < 1e-12
-print(*sorted(command().commands))
+print(*sorted(name for name in command() if not name.startswith("-")))
 """
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import typer
 import yaml
 
 ROOT = Path(__file__).parent.parent
@@ -40,13 +39,15 @@ def hooks():
 
 
 @pytest.fixture(scope="module")
-def app():
-    return importlib.import_module("scalegrad.cli").command()
-
-
-@pytest.fixture(scope="module")
-def paper_app():
-    return typer.main.get_command(importlib.import_module("paper.__main__").app)
+def known():
+    """The options of every verb, by the words that are typed for it."""
+    cli, paper = importlib.import_module("scalegrad.cli"), importlib.import_module("paper.__main__")
+    verbs = {**cli.verbs(cli.command(), "scalegrad"), **cli.verbs(paper.app, "python -m paper")}
+    options = {words: {name for one in cli.arguments(verb) for name in one.names} for words, verb in verbs.items()}
+    return {
+        words: names | {"--help"} | {cli.SHORT[n[2:]] for n in names if n[2:] in cli.SHORT}
+        for words, names in options.items()
+    }
 
 
 def prose(page):
@@ -227,37 +228,43 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
             assert "".join(told) == ""
 
 
-def wrong_commands(text, app, paper_app):
+def wrong_commands(text, known):
     """`scalegrad …` and `python -m paper …` lines whose verb or options there are not."""
     wrong = []
     for line in (line for _, block in FENCE.findall(text) for line in COMMAND.findall(block)):
         words = shlex.split(line.replace("\\\n", " "), comments=True)
-        wrong += wrong_in(words, app) if words[0] == "scalegrad" else wrong_in(words[2:], paper_app)
+        wrong += wrong_in(words, known)
     return wrong
 
 
-def wrong_in(words, command):
+def wrong_in(words, known):
     for place, word in enumerate(words[1:], 1):
         if word == "scalegrad":  # two commands on one line
-            return wrong_in(words[1:place], command) + wrong_in(words[place:], command)
-    while hasattr(command, "commands"):
-        words = words[1:]
-        if not words or words[0] not in command.commands:
-            return [] if words and words[0].startswith("--") else [" ".join(words) or "no verb"]
-        command = command.commands[words[0]]
-    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
-    return [word for word in words[1:] if re.match(r"--?[a-z]", word) and word.split("=")[0] not in known]
+            return wrong_in(words[1:place], known) + wrong_in(words[place:], known)
+    typed = next((verb for size in (3, 2) if (verb := " ".join(words[:size])) in known), None)
+    if typed is None:
+        return [] if len(words) > 1 and words[1].startswith("--") else [" ".join(words[1:]) or "no verb"]
+    rest = words[len(typed.split()) :]
+    return [word for word in rest if re.match(r"--?[a-z]", word) and word.split("=")[0] not in known[typed]]
 
 
 @each_page
-def test_commands_exist(page, app, paper_app):
-    assert wrong_commands(page.read_text(), app, paper_app) == []
+def test_commands_exist(page, known):
+    assert wrong_commands(page.read_text(), known) == []
+
+
+def test_the_page_of_commands_is_what_the_commands_have():
+    """`python docs_build/commands.py` writes it."""
+    spec = importlib.util.spec_from_file_location("commands", ROOT / "docs_build" / "commands.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text() == module.page()
 
 
 # ---- the checks can fail ---------------------------------------------------------------------------------------------
 
 
-def test_what_is_missing_is_found(app, paper_app):
+def test_what_is_missing_is_found(known):
     assert missing_tests("`tests/test_docs.py::test_no_such`, `tests/none.py::test_a`") == [
         "tests/none.py::test_a",
         "tests/test_docs.py::test_no_such",
@@ -281,7 +288,7 @@ def test_what_is_missing_is_found(app, paper_app):
         "python -m paper gradients --gamma 0.5 --gama 0.2",
     ]
     block = "\n".join(["```", *lines, "```"])
-    assert wrong_commands(block, app, paper_app) == ["--no-such", "no-such", "--maybe", "--gama"]
+    assert wrong_commands(block, known) == ["--no-such", "no-such", "--maybe", "--gama"]
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------

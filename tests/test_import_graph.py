@@ -23,8 +23,17 @@ LAYERS = (
     ("sets", "gamma"),
 )
 LAYER = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
-ANYWHERE = ("counts", "extras", "_hub", "_memory", "_places", "_version")  # small, and importing none of the others
-PUBLIC = ("nn", "functional", "sets", "gamma", "_version")  # what the package's own __init__ may name
+ANYWHERE = (
+    "counts",
+    "extras",
+    "options",
+    "_hub",
+    "_lazy",
+    "_memory",
+    "_places",
+    "_version",
+)  # small, and importing none of the others
+PUBLIC = ("nn", "functional", "sets", "gamma", "_lazy", "_version")  # what the package's own __init__ may name
 NEIGHBOURS = (("lab", "tasks"),)  # (user, used) of one layer: many runs at once are runs of a task
 LOSSES = ("nn", "functional", "ops")
 WITHOUT_LOSSES = ("metrics", "study")
@@ -215,5 +224,5 @@ def test_import_scalegrad_loads_torch_and_nothing_else():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     added, compiler = done.stdout.split("\n")[:2]
-    assert added == "scalegrad"  # no numpy, triton, transformers, typer, … unless torch itself brings them
+    assert added == "scalegrad"  # no numpy, triton, transformers, cyclopts, … unless torch itself brings them
     assert compiler == ""  # nor torch's compiler, which takes longer to load than everything else together

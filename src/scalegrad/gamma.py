@@ -6,12 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
-Dynamic: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
+Dynamic: TypeAlias = "Callable[[Tensor, Tensor, Tensor], Tensor]"
 """γ from (position, entropy in nats, seen mass), each [R, T]: the paper's "dynamically adjust γ" idea."""
 
 _SMALLEST = 1e-37
@@ -25,6 +25,13 @@ def check_gamma(gamma: float, name: str = "gamma") -> float:
     if gamma < _SMALLEST:
         raise ValueError(f"{name} must be at least {_SMALLEST:g}, below which float32 has only 0, not {gamma!r}")
     return float(gamma)
+
+
+def check_alpha(alpha: float) -> float:
+    """Unlikelihood's α as a finite float from 0, or a ValueError."""
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 <= alpha < math.inf:
+        raise ValueError(f"alpha must be a finite number from 0, not {alpha!r}")
+    return float(alpha)
 
 
 class Schedule(ABC):
@@ -116,7 +123,7 @@ class RewardRepetition:
             raise ValueError(f"value must be a finite number above 1, not {self.value!r}")
 
 
-Gamma: TypeAlias = float | Tensor | Schedule | Dynamic | RewardRepetition
+Gamma: TypeAlias = "float | Tensor | Schedule | Dynamic | RewardRepetition"
 
 
 def at_step(gamma: Gamma, step: int | None) -> float | Tensor | Dynamic | RewardRepetition:
@@ -135,6 +142,8 @@ def at_step(gamma: Gamma, step: int | None) -> float | Tensor | Dynamic | Reward
 
 def check_gamma_tensor(gamma: Tensor, kept: Tensor, look: bool) -> Tensor:
     """A tensor of γ, detached: one for each target, 1 where the target is not `kept`. `look`: at its values too."""
+    import torch
+
     shape = list(kept.shape)
     if list(gamma.shape) not in ([], shape):
         raise ValueError(f"gamma must be a number or have the targets' shape {shape}, not {list(gamma.shape)}")

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from scalegrad.functional.inputs import SEEN, Batch, Options, Reduction, check_linear, check_logits
-from scalegrad.functional.losses import Loss, check_alpha, scale_grad_loss, unlikelihood_loss
-from scalegrad.gamma import Gamma, Schedule, at_step, check_gamma
+from scalegrad.functional.losses import Loss, scale_grad_loss, unlikelihood_loss
+from scalegrad.gamma import Gamma, Schedule, at_step, check_alpha, check_gamma
 from scalegrad.ops.dispatch import Impl, Linear, Logits
 from scalegrad.sets import TokenSet
 

@@ -1,6 +1,7 @@
 """The decoding benchmark runs small, stores what it prints, and gives no speed to a cache that writes other texts."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,13 +16,13 @@ from benchmarks.record import read
 from benchmarks.runner import Skipped
 from scalegrad.decoding import cache
 
-SMALL = ["--cpu", "--rounds", "2", "--vocab", "80", "--width", "64", "--rows", "3", "--new", "7"]
+SMALL = decoding.Options(cpu=True, rounds=2, vocab=80, width=64, rows=3, new_tokens=7)
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "beam=2"])
 def test_stores_what_it_prints(strategy, tmp_path, capsys):
     out = tmp_path / "d.csv"
-    main(["decoding", *SMALL, "--strategy", strategy, "--out", str(out), "--json"])
+    decoding.command(replace(SMALL, strategy=strategy, out=out, json=True))
     told = json.loads(capsys.readouterr().out)["rows"]
     stored = read(out)
     assert [line["implementation"] for line in stored] == ["cache of the library", "cache of scalegrad"]
@@ -33,7 +34,7 @@ def test_stores_what_it_prints(strategy, tmp_path, capsys):
 
 
 def test_prints_a_table(tmp_path, capsys):
-    main(["decoding", *SMALL, "--strategy", "greedy", "--out", str(tmp_path / "d.csv")])
+    decoding.command(replace(SMALL, strategy="greedy", out=tmp_path / "d.csv"))
     printed = capsys.readouterr().out
     assert "greedy, 3 texts of 50 + 7 tokens" in printed
     assert "float32, width 64, V 80; median of at most 2 in turns" in printed
@@ -42,9 +43,9 @@ def test_prints_a_table(tmp_path, capsys):
 def test_a_strategy_that_is_none_ends_with_one_sentence(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
-        main(["decoding", *SMALL, "--strategy", "greddy"])
+        main(["decoding", "--cpu", "--strategy", "greddy"])
     assert stop.value.code == 2
-    assert capsys.readouterr().err.startswith("benchmarks: strategy 'greddy': the name must be one of greedy, beam, ")
+    assert capsys.readouterr().err.startswith("benchmarks: --strategy 'greddy': the name must be one of greedy, beam, ")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,7 +12,7 @@ from benchmarks.runner import Skipped
 
 def test_a_small_run_stores_every_contender(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "metrics.csv"
-    metrics.main(["--scale", "0.002", "--rounds", "2", "--out", str(out), "--json"])
+    metrics.command(metrics.Options(scale=0.002, rounds=2, out=out, json=True))
     rows = read(out)
     assert [row["implementation"] for row in rows] == [
         *("scalegrad", "loop, latest places"),

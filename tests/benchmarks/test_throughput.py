@@ -1,12 +1,12 @@
 """The throughput benchmark runs small, stores what it prints, and gives no speed to a wrong loss."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 from benchmarks import throughput
-from benchmarks.__main__ import main
 from benchmarks.cases import Case
 from benchmarks.clock import CpuClock
 from benchmarks.record import read
@@ -14,12 +14,12 @@ from benchmarks.runner import Skipped
 from scalegrad.objectives import Objective
 
 pytest.importorskip("transformers")
-SMALL = ["--cpu", "--rounds", "2", "--vocab", "80", "--width", "64", "--length", "12"]
+SMALL = throughput.Options(cpu=True, rounds=2, vocab=80, width=64, length=12)
 
 
 def test_stores_what_it_prints(tmp_path, capsys):
     out = tmp_path / "t.csv"
-    main(["throughput", *SMALL, "--batch", "1", "3", "--out", str(out), "--json"])
+    throughput.command(replace(SMALL, batch=(1, 3), out=out, json=True))
     told = json.loads(capsys.readouterr().out)["rows"]
     stored = read(out)
     assert [line["implementation"] for line in stored] == 2 * list(throughput.OBJECTIVES)
@@ -35,7 +35,7 @@ def test_stores_what_it_prints(tmp_path, capsys):
 
 
 def test_says_what_must_hold(tmp_path, capsys):
-    main(["throughput", *SMALL, "--rounds", "1", "--out", str(tmp_path / "t.csv")])
+    throughput.command(replace(SMALL, rounds=1, out=tmp_path / "t.csv"))
     printed = capsys.readouterr().out
     assert "median of 1 interleaved step each" in printed
     assert "training step 1×12, V 80, fp32" in printed

@@ -91,13 +91,13 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def test_a_file_of_lines(causal: Path, prefixes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.jsonl"
-    complete(causal, "--prefixes", prefixes, "--out", out, "--max-new-tokens", 12, "--json")
+    complete(causal, "--prompts", prefixes, "--out", out, "--new-tokens", 12, "--json")
     told = json.loads(capsys.readouterr().out)
     made = lines(out)
     assert [line["prefix"] for line in made] == prefixes.read_text().splitlines()
     model, tokenizer = decoding.load(str(causal), device="cpu")
     for line in made:
-        (new,) = decoding.generate(model, [tokenizer(line["prefix"])["input_ids"]], max_new_tokens=12)
+        (new,) = decoding.generate(model, [tokenizer(line["prefix"])["input_ids"]], new_tokens=12)
         assert line["continuation"] == tokenizer.decode(new, skip_special_tokens=True)
         assert line["tokens"] == len(new)
     assert told["texts"] == 4
@@ -113,7 +113,7 @@ def test_one_continuation_is_said_in_the_singular(
 ) -> None:
     (tmp_path / "one.txt").write_text("the horses are\n")
     out = tmp_path / "out.jsonl"
-    complete(causal, "--prefixes", tmp_path / "one.txt", "--out", out, "--max-new-tokens", 2)
+    complete(causal, "--prompts", tmp_path / "one.txt", "--out", out, "--new-tokens", 2)
     assert f"1 continuation by greedy in {out} (" in capsys.readouterr().err
 
 
@@ -125,21 +125,21 @@ def test_jsonl_csv_and_standard_input_give_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     texts = prefixes.read_text().splitlines()
-    options = ("--max-new-tokens", 8, "--strategy", "top_p=0.9,temperature=1.2", "--gamma", 0.5)
-    complete(causal, "--prefixes", prefixes, "--out", tmp_path / "txt", *options)
+    options = ("--new-tokens", 8, "--strategy", "top_p=0.9,temperature=1.2", "--penalty", 0.5)
+    complete(causal, "--prompts", prefixes, "--out", tmp_path / "txt", *options)
     expected = (tmp_path / "txt").read_bytes()
 
     (tmp_path / "p.jsonl").write_text("".join(json.dumps({"id": 7, "prefix": text}) + "\n" for text in texts))
-    complete(causal, "--prefixes", tmp_path / "p.jsonl", "--out", tmp_path / "jsonl", *options)
+    complete(causal, "--prompts", tmp_path / "p.jsonl", "--out", tmp_path / "jsonl", *options)
     assert (tmp_path / "jsonl").read_bytes() == expected
 
     (tmp_path / "p.csv").write_text("n,start\n" + "".join(f"1,{text}\n" for text in texts))
-    complete(causal, "--prefixes", tmp_path / "p.csv", "--field", "start", "--out", tmp_path / "csv", *options)
+    complete(causal, "--prompts", tmp_path / "p.csv", "--field", "start", "--out", tmp_path / "csv", *options)
     assert (tmp_path / "csv").read_bytes() == expected
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(prefixes.read_bytes())))
     capsysbinary.readouterr()
-    complete(causal, "--prefixes", "-", *options)
+    complete(causal, "--prompts", "-", *options)
     assert capsysbinary.readouterr().out == expected
 
 
@@ -147,7 +147,7 @@ def test_gamma_is_the_novelty_penalty(causal: Path, prefixes: Path, tmp_path: Pa
     repeated = []
     for gamma in (1.0, 0.001):
         out = tmp_path / f"{gamma}"
-        complete(causal, "--prefixes", prefixes, "--out", out, "--max-new-tokens", 40, "--gamma", gamma)
+        complete(causal, "--prompts", prefixes, "--out", out, "--new-tokens", 40, "--penalty", gamma)
         words = [line["continuation"] for line in lines(out)]
         repeated.append(sum(len(text) - len(set(text)) for text in words))
     meta = json.loads((tmp_path / "0.001.meta.json").read_text())["settings"]
@@ -158,8 +158,8 @@ def test_gamma_is_the_novelty_penalty(causal: Path, prefixes: Path, tmp_path: Pa
 def test_an_encoder_decoder_with_a_beam(summariser: Path, prefixes: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     complete(
-        summariser, "--prefixes", prefixes, "--out", out, "--strategy", "beam=3,gnmt=1.0,block_words=3",
-        "--min-new-tokens", 5, "--max-new-tokens", 9,
+        summariser, "--prompts", prefixes, "--out", out, "--strategy", "beam=3,gnmt=1.0,block_words=3",
+        "--min-new-tokens", 5, "--new-tokens", 9,
     )  # fmt: skip
     assert all(5 <= line["tokens"] <= 9 for line in lines(out))
 
@@ -200,7 +200,7 @@ def test_the_papers_protocol_on_wikitext(tmp_path: Path) -> None:
 def test_kill_nine_and_resume_gives_the_same_file(causal: Path, tmp_path: Path) -> None:
     many = tmp_path / "many.txt"
     many.write_text("".join(f"the cat {'sat ' * (number % 7)}number {number}\n" for number in range(60)))
-    options = ["--prefixes", many, "--strategy", "top_p=0.9", "--max-new-tokens", 60, "--batch", 2, "--device", "cpu"]
+    options = ["--prompts", many, "--strategy", "top_p=0.9", "--new-tokens", 60, "--batch", 2, "--device", "cpu"]
     complete(causal, *options, "--out", tmp_path / "whole.jsonl")
     out, partial = tmp_path / "cut.jsonl", tmp_path / "cut.jsonl.partial"
     command = [sys.executable, "-m", "scalegrad.cli", "complete", str(causal), *map(str, options), "--out", str(out)]
@@ -251,29 +251,29 @@ def test_bad_files_get_one_sentence(
 ) -> None:
     content, says = BAD_FILES[name]
     (tmp_path / name).write_bytes(content)
-    assert says in refused(capsys, causal, "--prefixes", tmp_path / name, "--out", tmp_path / "out")
+    assert says in refused(capsys, causal, "--prompts", tmp_path / name, "--out", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "give either --prefixes FILE or --protocol paper"),
-        (["--prefixes", "P", "--protocol", "paper"], "give either --prefixes FILE or --protocol paper"),
+        ([], "give either --prompts FILE or --protocol paper"),
+        (["--prompts", "P", "--protocol", "paper"], "give either --prompts FILE or --protocol paper"),
         (["--protocol", "other"], "--protocol must be paper, not 'other'"),
-        (["--protocol", "paper", "--max-new-tokens", 5], "--protocol paper means 100 new tokens"),
-        (["--prefixes", "P", "--text", "P"], "--text FILE is what --protocol cuts"),
-        (["--prefixes", "P", "--strategy", "best"], "the name must be one of greedy, beam"),
-        (["--prefixes", "P", "--gamma", 2], "gamma must be in (0, 1], not 2.0"),
-        (["--prefixes", "P", "--gamma", 0.5, "--strategy", "greedy,gamma=0.2"], "give one of them"),
-        (["--prefixes", "P", "--batch", "many"], "--batch must be auto or a whole number"),
-        (["--prefixes", "P", "--limit", 0], "--limit must be at least 1"),
-        (["--prefixes", "P", "--device", "cuda:99"], "device 'cuda:99' cannot be used here"),
-        (["--prefixes", "P", "--dtype", "int8"], "dtype must be one of auto, float32"),
-        (["--prefixes", "P", "--json"], "give --out FILE"),
-        (["--prefixes", "missing.txt"], "missing.txt: there is no such file"),
-        (["--prefixes", "P", "--max-new-tokens", 0], "max_new_tokens must be at least 1, not 0"),
-        (["--prefixes", "P", "--max-new-tokens", 300], "more than the model's 256 positions"),
+        (["--protocol", "paper", "--new-tokens", 5], "--protocol paper means 100 new tokens"),
+        (["--prompts", "P", "--text", "P"], "--text is what --protocol cuts"),
+        (["--prompts", "P", "--strategy", "best"], "the name must be one of greedy, beam"),
+        (["--prompts", "P", "--penalty", 2], "gamma must be in (0, 1], not 2.0"),
+        (["--prompts", "P", "--penalty", 0.5, "--strategy", "greedy,gamma=0.2"], "give one of them"),
+        (["--prompts", "P", "--batch", "many"], "expected auto or a whole number"),
+        (["--prompts", "P", "--limit", 0], "--limit must be at least 1"),
+        (["--prompts", "P", "--device", "cuda:99"], "device 'cuda:99' cannot be used here"),
+        (["--prompts", "P", "--dtype", "int8"], "dtype must be one of auto, float32"),
+        (["--prompts", "P", "--json"], "give --out FILE"),
+        (["--prompts", "missing.txt"], "missing.txt: there is no such file"),
+        (["--prompts", "P", "--new-tokens", 0], "--new-tokens must be at least 1, not 0"),
+        (["--prompts", "P", "--new-tokens", 300], "more than the model's 256 positions"),
         (["--protocol", "paper", "--text", "P"], "the protocol cuts its prefixes from chunks of 301"),
     ],
 )
@@ -289,15 +289,15 @@ def test_bad_models_get_one_sentence(
 ) -> None:
     import shutil
 
-    assert "there is no file or folder ./nowhere" in refused(capsys, "./nowhere", "--prefixes", prefixes)
+    assert "there is no file or folder ./nowhere" in refused(capsys, "./nowhere", "--prompts", prefixes)
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "is an empty folder" in refused(capsys, empty, "--prefixes", prefixes)
+    assert "is an empty folder" in refused(capsys, empty, "--prompts", prefixes)
     torn = tmp_path / "torn"
     shutil.copytree(causal, torn)
     weights = torn / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    assert "cannot be read" in refused(capsys, torn, "--prefixes", prefixes)
+    assert "cannot be read" in refused(capsys, torn, "--prompts", prefixes)
     assert "is an encoder-decoder" in refused(capsys, summariser, "--protocol", "paper")
 
 
@@ -313,7 +313,7 @@ def test_a_checkpoint_without_all_weights_is_refused(
     weights = load_file(folder / "model.safetensors")
     dropped = next(name for name in weights if "h.1.attn.c_attn.weight" in name)
     save_file({k: v for k, v in weights.items() if k != dropped}, folder / "model.safetensors", {"format": "pt"})
-    assert "lacks 1 weight a language model needs" in refused(capsys, folder, "--prefixes", prefixes)
+    assert "lacks 1 weight a language model needs" in refused(capsys, folder, "--prompts", prefixes)
 
 
 def test_an_output_one_may_not_write(
@@ -321,7 +321,7 @@ def test_an_output_one_may_not_write(
 ) -> None:
     """Said before the model is loaded, by the option's name."""
     monkeypatch.setattr(decoding, "load", lambda *_: pytest.fail("the model was loaded"))
-    options = (causal, "--prefixes", prefixes, "--out")
+    options = (causal, "--prompts", prefixes, "--out")
     told = refused(capsys, *options, "/proc/nowhere/out.jsonl")
     assert told.startswith("scalegrad: --out: /proc/nowhere cannot be written to (")
     told = refused(capsys, *options, prefixes / "out.jsonl")
@@ -335,7 +335,7 @@ def test_the_folder_of_the_output_is_made_when_there_is_something_to_write(
     causal: Path, prefixes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "new" / "deep" / "out.jsonl"
-    options = (causal, "--prefixes", prefixes, "--out", out, "--max-new-tokens")
+    options = (causal, "--prompts", prefixes, "--out", out, "--new-tokens")
     refused(capsys, *options, 0)
     assert not (tmp_path / "new").exists()
     complete(*options, 2)
@@ -345,7 +345,7 @@ def test_the_folder_of_the_output_is_made_when_there_is_something_to_write(
 def test_a_file_is_gone_on_with_however_the_model_is_spelled(
     causal: Path, prefixes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ["--prefixes", prefixes, "--out", tmp_path / "out", "--max-new-tokens", 4]
+    options = ["--prompts", prefixes, "--out", tmp_path / "out", "--new-tokens", 4]
     complete(causal, *options)
     meta = (tmp_path / "out.meta.json").read_bytes()
     monkeypatch.chdir(causal.parent)
@@ -358,7 +358,7 @@ def test_a_file_is_gone_on_with_however_the_model_is_spelled(
 def test_other_settings_are_refused(
     causal: Path, prefixes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = [causal, "--prefixes", prefixes, "--out", tmp_path / "out", "--max-new-tokens", 4]
+    options = [causal, "--prompts", prefixes, "--out", tmp_path / "out", "--new-tokens", 4]
     complete(*options)
     first = (tmp_path / "out").read_bytes()
     assert 'was begun with strategy "greedy"' in refused(capsys, *options, "--strategy", "top_k=5")

@@ -9,7 +9,7 @@ from scalegrad.data import embedded
 from scalegrad.runs import Run, read_rows
 from scalegrad.tasks.open_ended import corpora, data
 
-SMALL = ["--steps=2", "--batch-size=1", "--prefixes=3", "--chunks=1", "--gamma=0.3", "--alpha=0.5"]
+SMALL = ["--max-steps=2", "--batch=1", "--prefixes=3", "--chunks=1", "--gamma=0.3", "--alpha=0.5"]
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_other_settings_need_another_folder_or_overwrite(little_text, tmp_path, 
     out = tmp_path / "demo"
     run = Run.create(out / "mle-seed-0", {"task": "another"})
     run.finish({})
-    small = [*SMALL, "--steps=1", "--prefixes=1"]
+    small = ["--max-steps=1", "--prefixes=1", *SMALL[1:2], *SMALL[3:]]
     with pytest.raises(SystemExit):
         main(["demo", f"--out={out}", *small])
     assert "overwrite it (--overwrite)" in capsys.readouterr().err
@@ -68,7 +68,7 @@ def test_other_settings_need_another_folder_or_overwrite(little_text, tmp_path, 
     [
         (["--gamma=2"], "gamma must be a number in (0, 1], not 2.0"),
         (["--alpha=-1"], "alpha"),
-        (["--steps=0"], "steps must be at least 1, not 0"),
+        (["--max-steps=0"], "max-steps must be a whole number from 1, not 0"),
         (["--seeds=0"], "seeds must be at least 1, not 0"),
         (["--chunks=0"], "chunks must be at least 1, not 0"),
     ],

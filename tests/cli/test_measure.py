@@ -6,9 +6,9 @@ import sys
 import types
 
 import pytest
+import rich.progress
 
 from scalegrad.cli import main
-from scalegrad.cli import measure as measure_command
 from scalegrad.results.measure import side_by_side
 
 STUCK = "It goes on and on and on and on and on and on and on and on."
@@ -130,8 +130,8 @@ def test_mistakes_get_one_sentence_and_exit_code_2(capsys, tmp_path, name, conte
 
 def test_missing_file_no_file_and_mixed_options(capsys, files):
     for arguments, sentence in [
-        ([files / "no.txt"], "no.txt: there is no such file"),
-        ([], "no file to measure; expected at least one, or - for standard input"),
+        ([files / "no.txt"], "FILE: there is no "),
+        ([], "FILE is missing; expected at least one, or - for standard input"),
     ]:
         code, out, err = run(capsys, *arguments)
         assert (code, out) == (2, "")
@@ -143,13 +143,13 @@ def test_one_bar_for_all_readings_of_a_file(capsys, tmp_path, monkeypatch, optio
     """It never falls back, and is full only at the end of the last reading."""
     shown = []
 
-    class Watched(measure_command.Progress):
+    class Watched(rich.progress.Progress):
         def update(self, *arguments, **changes):
             super().update(*arguments, **changes)
             (task,) = self.tasks
             shown.append((task.completed, task.total, task.finished))
 
-    monkeypatch.setattr(measure_command, "Progress", Watched)
+    monkeypatch.setattr(rich.progress, "Progress", Watched)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     path = tmp_path / "a.txt"
     path.write_text(f"{FINE}\n" * 600)

@@ -42,15 +42,15 @@ def test_complete_gives_a_model_its_start_symbol(command, with_start, text_file,
     (tmp_path / "prefixes.txt").write_text("The end of the\n\n")  # the second is empty: the symbol is all there is
     texts = {}
     for start in ("auto", "no"):
-        for source in (("--prefixes", str(tmp_path / "prefixes.txt")), ("--protocol", "paper", "--limit", "1")):
+        for source in (("--prompts", str(tmp_path / "prefixes.txt")), ("--protocol", "paper", "--limit", "1")):
             out = tmp_path / f"{start}-{source[0]}.jsonl"
             code, _, errors = command("complete", str(folder), *source, "--start", start, "--out", str(out))
             assert code == 0, errors
             assert ("start symbol: <s> before every text" in errors) == (start == "auto")
             texts[start, source[0]] = [json.loads(line)["continuation"] for line in out.read_text().splitlines()]
-    for source in ("--prefixes", "--protocol"):
+    for source in ("--prompts", "--protocol"):
         assert texts["auto", source][0] != texts["no", source][0]
-    assert texts["auto", "--prefixes"][1] == texts["no", "--prefixes"][1]
+    assert texts["auto", "--prompts"][1] == texts["no", "--prompts"][1]
 
 
 @pytest.mark.parametrize("verb", [("evaluate",), ("complete", "--protocol", "paper")])

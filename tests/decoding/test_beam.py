@@ -58,7 +58,7 @@ def test_a_beam_that_holds_everything_is_exhaustive_search(
     model = make_model(any_kind, vocabulary=vocabulary, seed=11)
     inputs = decoding.generation.padded(model, prompts)
     arguments = decoding.generation_arguments(
-        model, inputs, Beam(81, gnmt=beta), max_new_tokens=longest, min_new_tokens=min_new_tokens
+        model, inputs, Beam(81, gnmt=beta), new_tokens=longest, min_new_tokens=min_new_tokens
     )
     out = model.generate(**inputs, **arguments, return_dict_in_generate=True)
     for row, prompt in enumerate(prompts):
@@ -74,7 +74,7 @@ def test_beta_decides_between_short_and_long(make_model: Any) -> None:
     lengths = {}
     for beta in (0.0, 4.0):
         model = make_model("gpt2", vocabulary=4, seed=11)
-        (new,) = decoding.generate(model, [[3, 2]], Beam(81, gnmt=beta), max_new_tokens=4)
+        (new,) = decoding.generate(model, [[3, 2]], Beam(81, gnmt=beta), new_tokens=4)
         lengths[beta] = len(new)
     assert lengths == {0.0: 0, 4.0: 3}
 
@@ -82,7 +82,7 @@ def test_beta_decides_between_short_and_long(make_model: Any) -> None:
 def both_searches(model: Any, prompts: list[list[int]], block: int) -> tuple[Any, Any]:
     """Ours at beta 0, and Hugging Face's canonical search: length_penalty 0 and early_stopping "never"."""
     inputs = decoding.generation.padded(model, prompts)
-    arguments = decoding.generation_arguments(model, inputs, Beam(3, block=block), max_new_tokens=8)
+    arguments = decoding.generation_arguments(model, inputs, Beam(3, block=block), new_tokens=8)
     theirs = {"num_beams": 3, "do_sample": False, "length_penalty": 0.0, "early_stopping": "never"}
     theirs |= {"max_new_tokens": 8, "no_repeat_ngram_size": block, "output_scores": True}
     ours = model.generate(**inputs, **arguments, return_dict_in_generate=True)
@@ -112,7 +112,7 @@ def test_several_results_come_best_first(make_model: Any) -> None:
     model = make_model("llama", vocabulary=4, seed=2)
     prompt = [3, 2]
     inputs = decoding.generation.padded(model, [prompt])
-    arguments = decoding.generation_arguments(model, inputs, Beam(81, gnmt=1.0), max_new_tokens=4)
+    arguments = decoding.generation_arguments(model, inputs, Beam(81, gnmt=1.0), new_tokens=4)
     arguments["num_return_sequences"] = 5
     out = model.generate(**inputs, **arguments, return_dict_in_generate=True)
     scores = sorted(normalised_scores(model, prompt, every_hypothesis(4, 4), 1.0).values(), reverse=True)
@@ -177,7 +177,7 @@ def test_blocked_search_is_exhaustive_search_over_texts_without_repeats(make_mod
         model,
         [prompt],
         Beam(625, gnmt=beta, block_words=2),
-        max_new_tokens=longest,
+        new_tokens=longest,
         min_new_tokens=3,
         tokenizer=tokenizer,
     )
@@ -190,7 +190,7 @@ def test_a_narrow_beam_never_repeats_words_where_it_would(make_model: Any) -> No
     prompts = [[2, 6], [3], [6, 6, 2]]
 
     def texts(strategy: str) -> list[str]:
-        rows = decoding.generate(model, prompts, strategy, max_new_tokens=20, min_new_tokens=20, tokenizer=tokenizer)
+        rows = decoding.generate(model, prompts, strategy, new_tokens=20, min_new_tokens=20, tokenizer=tokenizer)
         return list(tokenizer.batch_decode(rows, skip_special_tokens=True))
 
     assert any(repeats_word_ngram(text, 3) for text in texts("beam=3"))
@@ -201,14 +201,14 @@ def test_a_row_that_nothing_may_continue_ends_there(make_model: Any) -> None:
     model = make_model("gpt2", vocabulary=8, seed=5)
     search = BeamSearch(blocked=lambda hypotheses: [len(new) > 3 for new in hypotheses])
     inputs = decoding.generation.padded(model, [[2, 6], [3]])
-    arguments = decoding.generation_arguments(model, inputs, "beam=2", max_new_tokens=9, min_new_tokens=9)
+    arguments = decoding.generation_arguments(model, inputs, "beam=2", new_tokens=9, min_new_tokens=9)
     out = model.generate(**inputs, **{**arguments, "custom_generate": search})
     assert out[:, 2:].tolist() == [[*row[2:5], END] for row in out.tolist()]
 
 
 def test_word_blocking_asks_for_a_tokenizer(make_model: Any) -> None:
     with pytest.raises(ValueError, match="block_words=3 looks at decoded words: give tokenizer="):
-        decoding.generate(make_model("gpt2"), [[3]], "beam=2,block_words=3", max_new_tokens=2)
+        decoding.generate(make_model("gpt2"), [[3]], "beam=2,block_words=3", new_tokens=2)
 
 
 def test_only_rows_that_lack_hypotheses_are_looked_at_further(make_model: Any) -> None:

@@ -64,9 +64,9 @@ def _weights():
 def test_texts_are_those_of_the_library_s_cache(make, strategy, monkeypatch):
     model = make().eval()
     prompts = [[5, 6, 7, 8, 9], [11, 12], [5, 5, 5, 9, 3, 2, 1, 30, 31]]
-    ours = generate(model, prompts, strategy, max_new_tokens=20)
+    ours = generate(model, prompts, strategy, new_tokens=20)
     monkeypatch.setattr(generation, "roomy_cache", lambda *_: None)
-    assert generate(model, prompts, strategy, max_new_tokens=20) == ours
+    assert generate(model, prompts, strategy, new_tokens=20) == ours
     assert any(len(row) > 5 for row in ours)
 
 

@@ -35,7 +35,7 @@ def model(make_model: Any) -> Any:
 
 
 def run(model: Any, out: Path, **options: Any) -> decoding.Completed:
-    options = {"strategy": "top_p=0.9", "max_new_tokens": 9, "batch": 4, **options}
+    options = {"strategy": "top_p=0.9", "new_tokens": 9, "batch": 4, **options}
     return decoding.complete(model, Letters(), PREFIXES, out, **options)
 
 
@@ -51,7 +51,7 @@ def test_the_file_holds_what_generate_gives_one_by_one(model: Any, whole: bytes)
     lines = [json.loads(line) for line in whole.splitlines()]
     assert [line["id"] for line in lines] == list(range(23))
     for number, (line, prefix) in enumerate(zip(lines, PREFIXES, strict=True)):
-        (new,) = decoding.generate(model, [prefix.ids], "top_p=0.9", max_new_tokens=9, keys=[number])
+        (new,) = decoding.generate(model, [prefix.ids], "top_p=0.9", new_tokens=9, keys=[number])
         assert line == {
             "id": number,
             "prefix": prefix.text,
@@ -132,7 +132,7 @@ def test_a_finished_file_is_left_alone(model: Any, tmp_path: Path, whole: bytes)
     [
         ({"strategy": "top_p=0.8"}, 'was begun with strategy "top_p=0.9", and this run has "top_p=0.8"'),
         ({"seed": 1}, "was begun with seed 0, and this run has 1"),
-        ({"max_new_tokens": 8}, "was begun with max_new_tokens 9, and this run has 8"),
+        ({"new_tokens": 8}, "was begun with new_tokens 9, and this run has 8"),
         ({"name": "other"}, 'was begun with model "", and this run has "other"'),
     ],
 )
@@ -152,7 +152,7 @@ def test_other_weights_and_prefixes_are_refused(model: Any, make_model: Any, tmp
     with pytest.raises(ValueError, match="was begun with weights"):
         run(make_model("gpt2", vocabulary=29, seed=7), tmp_path / "out")
     with pytest.raises(ValueError, match="was begun with prefixes"):
-        decoding.complete(model, Letters(), PREFIXES[:5], tmp_path / "out", "top_p=0.9", max_new_tokens=9)
+        decoding.complete(model, Letters(), PREFIXES[:5], tmp_path / "out", "top_p=0.9", new_tokens=9)
 
 
 def test_files_that_are_not_ours(model: Any, tmp_path: Path) -> None:
@@ -276,10 +276,10 @@ def test_lengths_are_checked_before_the_work(model: Any, make_model: Any, tmp_pa
     with pytest.raises(
         ValueError, match="prefix 1 has 100 tokens, which with 29 new ones is more than the model's 128"
     ):
-        decoding.complete(model, Letters(), long, tmp_path / "out", max_new_tokens=29)
-    assert decoding.complete(model, Letters(), long, tmp_path / "out", max_new_tokens=28).texts == 2
+        decoding.complete(model, Letters(), long, tmp_path / "out", new_tokens=29)
+    assert decoding.complete(model, Letters(), long, tmp_path / "out", new_tokens=28).texts == 2
     bart = make_model("bart")
-    assert decoding.complete(bart, Letters(), long, tmp_path / "bart", max_new_tokens=29).texts == 2
+    assert decoding.complete(bart, Letters(), long, tmp_path / "bart", new_tokens=29).texts == 2
     with pytest.raises(ValueError, match="there are none"):
         decoding.complete(model, Letters(), [], tmp_path / "none")
     with pytest.raises(ValueError, match="batch must be at least 1, not 0"):

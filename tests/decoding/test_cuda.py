@@ -23,5 +23,5 @@ def test_noise_is_the_same_on_every_device() -> None:
 @pytest.mark.parametrize("strategy", ["greedy,gamma=0.2,soft_block=2", "beam=4,gnmt=1.0,block=2", "top_p=0.9"])
 def test_texts_are_the_same_on_both(make_model: Any, any_kind: str, strategy: str) -> None:
     model, prompts = make_model(any_kind, seed=3), [[5, 6, 7, 8], [10], [12, 13, 14]]
-    here = decoding.generate(model, prompts, strategy, max_new_tokens=16)
-    assert decoding.generate(model.cuda(), prompts, strategy, max_new_tokens=16) == here
+    here = decoding.generate(model, prompts, strategy, new_tokens=16)
+    assert decoding.generate(model.cuda(), prompts, strategy, new_tokens=16) == here

@@ -13,7 +13,7 @@ def test_importing_decoding_needs_torch_alone() -> None:
     source = str(Path(decoding.__file__).parents[2])
     code = (
         f"import sys; sys.path.insert(0, {source!r}); from scalegrad import decoding; decoding.parse('top_p=0.9'); "
-        "print([name for name in ('transformers', 'typer', 'rich', 'tokenizers') if name in sys.modules])"
+        "print([name for name in ('transformers', 'cyclopts', 'rich', 'tokenizers') if name in sys.modules])"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"

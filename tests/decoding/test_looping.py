@@ -59,7 +59,7 @@ PREFIXES = [[token] for token in range(2, VOCABULARY)]
 
 
 def test_the_model_loops(looping_model: Any) -> None:
-    rows = decoding.generate(looping_model, PREFIXES, "greedy", max_new_tokens=18)
+    rows = decoding.generate(looping_model, PREFIXES, "greedy", new_tokens=18)
     assert rep_1(rows) > 0.6  # three times round a cycle of six, 6 of 18 tokens are distinct: 2/3
     assert sum(row[6:12] == row[12:] for row in rows) >= 20  # of 24
 
@@ -67,7 +67,7 @@ def test_the_model_loops(looping_model: Any) -> None:
 @pytest.mark.parametrize("strategy", ["greedy", "beam=3", "top_p=1.0"])
 def test_rep_1_falls_as_gamma_falls(looping_model: Any, strategy: str) -> None:
     values = [
-        rep_1(decoding.generate(looping_model, PREFIXES, f"{strategy},gamma={gamma}", max_new_tokens=18))
+        rep_1(decoding.generate(looping_model, PREFIXES, f"{strategy},gamma={gamma}", new_tokens=18))
         for gamma in GAMMAS
     ]
     assert values == sorted(values, reverse=True)
@@ -78,10 +78,10 @@ def test_rep_1_falls_as_gamma_falls(looping_model: Any, strategy: str) -> None:
 def test_only_what_was_generated_may_count(looping_model: Any) -> None:
     """With seen=prompt, a loop over new tokens is not discouraged; with seen=generated, the prompt is not."""
     prefix = [list(range(2, 8))]  # the whole weakest cycle
-    loop = decoding.generate(looping_model, prefix, "greedy", max_new_tokens=6)[0]
+    loop = decoding.generate(looping_model, prefix, "greedy", new_tokens=6)[0]
     assert sorted(loop) == prefix[0]
     first = {
-        seen: decoding.generate(looping_model, prefix, f"greedy,gamma=0.01,seen={seen}", max_new_tokens=6)[0]
+        seen: decoding.generate(looping_model, prefix, f"greedy,gamma=0.01,seen={seen}", new_tokens=6)[0]
         for seen in ("all", "generated", "prompt")
     }
     assert not set(first["all"]) & set(prefix[0])

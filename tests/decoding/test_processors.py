@@ -58,7 +58,7 @@ def test_round_trip_at_every_step_of_generate(make_model: Any, any_kind: str, st
         kept_scores.append(scores)
         return scores
 
-    arguments = decoding.generation_arguments(model, inputs, strategy, max_new_tokens=10, min_new_tokens=10)
+    arguments = decoding.generation_arguments(model, inputs, strategy, new_tokens=10, min_new_tokens=10)
     arguments["logits_processor"].insert(1, spy)  # right behind the novelty penalty
     out = model.generate(**inputs, **arguments, return_dict_in_generate=True, output_logits=True)
     new = out.sequences[0, (5 if causal else 1) :].tolist()

@@ -89,7 +89,7 @@ def test_draws_follow_the_distribution(make_model, text: str) -> None:
     with torch.no_grad():
         logits = model(torch.tensor([prompt])).logits[0, -1].tolist()
     expected = kept(parse(text), logits)
-    drawn = decoding.generate(model, [prompt] * rows, text, max_new_tokens=1, min_new_tokens=0, seed=11)
+    drawn = decoding.generate(model, [prompt] * rows, text, new_tokens=1, min_new_tokens=0, seed=11)
     counts = [sum((ids or [1]) == [token] for ids in drawn) for token in range(8)]  # nothing: the end symbol, id 1
     assert all(count == 0 for count, p in zip(counts, expected, strict=True) if p == 0.0)
     cells = [(count, rows * p) for count, p in zip(counts, expected, strict=True) if p > 0.0]

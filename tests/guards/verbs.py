@@ -52,7 +52,7 @@ class Recorder:
             done = subprocess.run(
                 self.command(words), cwd=self.folder, env=environment(self.checkout), capture_output=True, text=True
             )
-            unknown = "No such command" in done.stderr or re.search(
+            unknown = "Unknown command" in done.stderr or re.search(
                 r"No module named '?(paper|benchmarks)", done.stderr
             )
             if not unknown and "invalid choice" not in done.stderr:
@@ -181,7 +181,7 @@ def record(checkout: Path, only: list[str] | None = None) -> dict[str, Any]:
 
 def open_ended(recorder: Recorder) -> None:
     run = recorder.run
-    small = "--length 32 --batch-size 2 --lr 0.01 --max-steps 6 --evaluate-every 3 --log-every 2 --json --tracker none"
+    small = "--length 32 --batch 2 --lr 0.01 --max-steps 6 --evaluate-every 3 --log-every 2 --json --tracker none"
     for objective in ("mle", "sg=0.4", "ul=0.5"):
         run(
             f"train {objective}",
@@ -193,17 +193,17 @@ def open_ended(recorder: Recorder) -> None:
         how = "-s greedy -s greedy,gamma=0.4 -s top_k=5 -s beam=2"
         run(f"evaluate {objective}", f"evaluate TMP/runs/{objective} {size} {how} --json")
     run("report", "report TMP/runs --json")
-    training = "--max-steps 2 --batch-size 2 --length 40 --validation none"
+    training = "--max-steps 2 --batch 2 --length 40 --validation none"
     run(
         "sweep",
         f"sweep TMP/gpt TMP/text.txt --gamma 0.5 --alpha 1.0 --seeds 1 {size} --out TMP/sweep {training} --json",
     )
-    run("demo", "demo --out TMP/demo --steps 2 --batch-size 1 --prefixes 2 --chunks 1 --json")
+    run("demo", "demo --out TMP/demo --max-steps 2 --batch 1 --prefixes 2 --chunks 1 --json")
 
 
 def texts(recorder: Recorder) -> None:
     for strategy in ("greedy", "top_p=0.9", "beam=3", "greedy,gamma=0.5"):
-        how = f"--prefixes TMP/prefixes.txt --strategy {strategy} --max-new-tokens 24 --out TMP/{strategy}.jsonl --json"
+        how = f"--prompts TMP/prefixes.txt --strategy {strategy} --new-tokens 24 --out TMP/{strategy}.jsonl --json"
         recorder.run(f"complete {strategy}", f"complete TMP/gpt {how}")
         recorder.keep_lines(f"complete {strategy}, texts", f"{strategy}.jsonl")
     recorder.run("measure", "measure TMP/mle.jsonl TMP/sg.jsonl --field continuation --json")
@@ -215,11 +215,10 @@ def summarize(recorder: Recorder) -> None:
     run = recorder.run
     run(
         "summarize train",
-        "summarize train TMP/tldr --model TMP/bert --recipe small --limit 8 --steps 2 -o mle -o sg=0.8 --json",
+        "summarize train TMP/bert --out TMP/tldr --recipe small --limit 8 --max-steps 2 -o mle -o sg=0.8 --json",
     )
     run("summarize evaluate", "summarize evaluate TMP/tldr --limit 2 --beta 0 --beta 1 --strategy top_k=40 --json")
-    how = "TMP/articles.jsonl --model TMP/tldr/mle --max-new-tokens 8"
-    run("summarize summarize", *(f"summarize {verb} {how}" for verb in ("summarize", "write")), lines=True)
+    run("summarize summarize", "summarize write TMP/tldr/mle TMP/articles.jsonl --new-tokens 8", lines=True)
 
 
 def caption(recorder: Recorder) -> None:
@@ -231,8 +230,8 @@ def caption(recorder: Recorder) -> None:
     )
     run("caption evaluate", f"caption evaluate TMP/captioner/sg-0.5-seed0 {scored}")
     run("caption evaluate, human", "caption evaluate --paragraphs TMP/coco-test.json --json")
-    images = "TMP/images/17.png TMP/images/18.png --model TMP/captioner/sg-0.5-seed0 --json"
-    run("caption describe", *(f"caption {verb} {images}" for verb in ("caption", "describe")))
+    images = "TMP/images/17.png TMP/images/18.png --json"
+    run("caption describe", f"caption describe TMP/captioner/sg-0.5-seed0 {images}")
     features = "--features TMP/regions.npz -o ul=0.5 --epochs 1 --json"
     run("caption train, features", f"caption train --out TMP/featured {files} {features}")
 

@@ -9,7 +9,7 @@ import pytest
 from scalegrad.lab import jobs
 from scalegrad.lab.jobs import Job, Scoring, run_jobs
 from scalegrad.runs import Run, only_here
-from scalegrad.tasks.open_ended.training import TrainConfig
+from scalegrad.tasks.open_ended.config import TrainConfig
 
 
 def test_a_folder_has_one_owner(tmp_path):

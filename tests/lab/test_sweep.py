@@ -13,7 +13,8 @@ from scalegrad.lab import jobs
 from scalegrad.lab.sweep import Sweep, Swept, run_sweep, write_results
 from scalegrad.runs import JobsFailed, Run, read_rows, write_json
 from scalegrad.tasks.open_ended import evaluation
-from scalegrad.tasks.open_ended.training import TrainConfig, find_finished
+from scalegrad.tasks.open_ended.config import TrainConfig, Training
+from scalegrad.tasks.open_ended.training import find_finished
 from scalegrad.training import Settings
 from scalegrad.training.trainer import RunTrainer
 
@@ -23,19 +24,19 @@ LIMITS: dict[str, Any] = {"chunks": 2, "prefixes": 3, "new_tokens": 50}
 @pytest.fixture
 def tried(saved_tiny: Path, tiny_text: Path) -> Sweep:
     """MLE, one γ, one α, one seed."""
-    settings = Settings(max_steps=2, batch_size=2, learning_rate=1e-2, evaluate_every=1, trackers=())
-    config = TrainConfig(str(saved_tiny), (str(tiny_text),), length=40, settings=settings)
-    return Sweep(config, (0.5,), (1.0,), seeds=1, corpus=str(tiny_text), **LIMITS)
+    settings = Settings(max_steps=2, batch=2, learning_rate=1e-2, evaluate_every=1, tracker=())
+    config = Training(str(saved_tiny), (str(tiny_text),), length=40, settings=settings)
+    return Sweep(config, gamma=(0.5,), alpha=(1.0,), seeds=1, corpus=str(tiny_text), **LIMITS)
 
 
 def test_grid_and_decodings(tried):
-    grid = Sweep(tried.config, (0.2, 0.5), (1.0,), seeds=2)
+    grid = Sweep(tried.config, gamma=(0.2, 0.5), alpha=(1.0,), seeds=2)
     assert [job.name for job in grid.jobs()] == [
         f"{name}-seed-{seed}" for seed in (0, 1) for name in ("mle", "ul-1.0", "sg-0.2", "sg-0.5")
     ]
     assert grid.jobs()[0].measured[0].strategies == ("greedy", "greedy,gamma=0.2", "greedy,gamma=0.5")
     assert grid.jobs()[1].measured[0].strategies == ("greedy",)
-    for bad, said in (({"seeds": 0}, "seeds must be"), ({"gammas": ()}, "gammas is empty"), ({"gammas": (2.0,)}, "in")):
+    for bad, said in (({"seeds": 0}, "seeds must be"), ({"gamma": ()}, "gamma is empty"), ({"gamma": (2.0,)}, "in")):
         with pytest.raises(ValueError, match=said):
             Sweep(tried.config, **bad)
     with pytest.raises(ValueError, match="chunks must be at least 1, not 0: the budget is of perplexity"):
@@ -44,7 +45,7 @@ def test_grid_and_decodings(tried):
         with pytest.raises(ValueError, match=said):  # before anything is trained
             replace(tried, **bad)
     with pytest.raises(ValueError, match="named twice"):
-        Sweep(tried.config, (0.2, 0.2))
+        Sweep(tried.config, gamma=(0.2, 0.2))
 
 
 def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
@@ -63,7 +64,7 @@ def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_sweep(tried, tmp_path)
     before = {name: (tmp_path / name / "model" / "model.safetensors").read_bytes() for name in scored}
-    swept = run_sweep(tried, tmp_path, budget=10.0)
+    swept = run_sweep(replace(tried, budget=10.0), tmp_path)
     assert trained == ["mle", "ul=1.0", "sg=0.5", "sg=0.5"]  # what is finished is not even loaded
     assert scored == ["mle-seed-0", "ul-1.0-seed-0", "sg-0.5-seed-0"]  # nothing was scored twice
     assert {name: (tmp_path / name / "model" / "model.safetensors").read_bytes() for name in before} == before
@@ -138,9 +139,7 @@ def figures(swept: Swept) -> list[tuple[Any, ...]]:
 
 def test_a_sweep_stopped_three_times_has_the_rows_of_one_that_ran_through(tried, tmp_path, monkeypatch):
     """Stopped before a checkpoint, between training and scoring, and in the middle of scoring."""
-    small = replace(
-        tried, alphas=(), config=replace(tried.config, settings=replace(tried.config.settings, max_steps=3))
-    )
+    small = replace(tried, alpha=(), config=replace(tried.config, settings=replace(tried.config.settings, max_steps=3)))
     whole = run_sweep(small, tmp_path / "whole", devices=())
     places: list[str] = []
     stop = {"at": ""}
@@ -188,7 +187,7 @@ def test_a_run_that_fails_is_named_at_the_end_and_the_others_are_done(tried, tmp
 def test_processes_share_the_jobs(tried, tmp_path):
     """As with several GPUs: a process each, the same figures as in one process; a mistake names its run."""
     steps = []
-    small = replace(tried, alphas=(), prefixes=1)
+    small = replace(tried, alpha=(), prefixes=1)
     shared = run_sweep(small, tmp_path / "two", devices=("", ""), progress=lambda *step: steps.append(step))
     assert [step for step in steps if step[0] == "runs"] == [("runs", 1, 2), ("runs", 2, 2)]
     alone = run_sweep(small, tmp_path / "one", devices=())

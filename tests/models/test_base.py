@@ -46,7 +46,7 @@ def test_it_writes_english_and_loops(loaded):
     """What the demonstration starts from: words, and many of them over and over."""
     model, tokenizer = loaded
     prompts = [tokenizer.encode(text) for text in (" The war was", " The river flows", " In 1906 , the city")]
-    texts = [tokenizer.decode(ids) for ids in generate(model, prompts, "greedy", max_new_tokens=100)]
+    texts = [tokenizer.decode(ids) for ids in generate(model, prompts, "greedy", new_tokens=100)]
     known = {word for word in wikitext2().split() if word.isalpha()}
     words = [word for text in texts for word in text.split() if word.isalpha()]
     assert len(words) > 200

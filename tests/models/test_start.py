@@ -58,7 +58,7 @@ def test_prefixes_begin_with_it_and_their_texts_do_not(tokenizer, tmp_path):
         assert prefixes == [decoding.Prefix(" the end", (start, *ids))]
     assert decoding.prefixes_of([""], tokenizer, (start,)) == [decoding.Prefix("", (start,))]
     model = tiny_model(len(tokenizer))
-    decoding.complete(model, tokenizer, prefixes, tmp_path / "c.jsonl", max_new_tokens=5, min_new_tokens=5, name="tiny")
+    decoding.complete(model, tokenizer, prefixes, tmp_path / "c.jsonl", new_tokens=5, min_new_tokens=5, name="tiny")
     text = [start, *ids]
     for _ in range(5):
         scores = model(torch.tensor([text])).logits[0, -1]

@@ -109,7 +109,7 @@ def test_the_papers_scale_has_the_papers_settings():
     names = ("MLE", "UL", "SG")
     for objective, name in zip(PAPER_OBJECTIVES, names, strict=True):
         assert asdict(PAPER)["learning_rate"] == settings[name]["learning_rate"]
-        assert asdict(PAPER)["batch_size"] == settings[name]["batch"]
+        assert asdict(PAPER)["batch"] == settings[name]["batch"]
         assert tuple(beta for (beta,) in paper_betas(objective).values()) == settings[name]["beta"]
     assert PAPER_OBJECTIVES[1:] == (
         Objective("ul", settings["UL"]["alpha"]),

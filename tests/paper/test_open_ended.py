@@ -62,7 +62,7 @@ def test_the_gpu_scale_trains_what_matters_first(tmp_path):
     assert second.measured[-1].strategies == ("greedy", *(f"greedy,gamma={g}" for g in (0.2, 0.5, 0.8)))
     assert [m.corpus for m in first.measured] == ["wikitext-103", "wikitext-103:valid", "wikitext-103"]
     settings = scale.config.settings
-    assert (settings.max_steps, settings.batch_size, settings.learning_rate) == (500, 32, 3e-5)
+    assert (settings.max_steps, settings.batch, settings.learning_rate) == (500, 32, 3e-5)
     assert (scale.config.length, settings.evaluate_every, scale.config.data) == (300, 250, ("wikitext-2",))
     assert (scale.chunks, scale.prefixes, scale.new_tokens) == (None, None, 100)
 
@@ -75,7 +75,7 @@ def test_the_papers_scale_field_by_field(tmp_path):
     assert settings.evaluate_every == told["all"]["evaluate_every"]
     assert config.length == told["all"]["sequence_tokens"]
     assert scale.seeds == told["all"]["seeds"]
-    assert settings.batch_size * settings.accumulation * config.length == told["MLE"]["batch"]
+    assert settings.batch * settings.accumulation * config.length == told["MLE"]["batch"]
     assert scale.new_tokens == told["completion"]["new_tokens"]
     tried = [objectives.parse(name) for name in (*MAIN, *GRID)]
     for name in ("MLE", "UL", "SG"):
@@ -102,7 +102,7 @@ def test_the_papers_scale_down_to_its_first_step(saved_small, tmp_path):
     with pytest.raises(First):
         train(replace(job.config, validation_sequences=2), tmp_path / job.name, callbacks=[Stop()])
     run = Run.open(tmp_path / "sg-0.2-seed-0")
-    assert run.config["data"]["train"]["sources"] == [str(text)]
+    assert run.config["data"] == [str(text)]
     assert run.config["data"]["train"]["targets"] % 299 == 0
     assert run.config["settings"]["max_steps"] == 35_000
     assert not run.finished
@@ -391,7 +391,7 @@ def test_nothing_half_done_is_taken_for_done(setup, done, tmp_path):
     assert not jobs.is_done(longer, folder)
     other = replace(job, config=replace(job.config, length=50))
     assert not jobs.is_done(other, folder)
-    with pytest.raises(ValueError, match=r"holds another run: its data.train.sequences is \d+, not \d+"):
+    with pytest.raises(ValueError, match=r"holds another run: its sequences.train.sequences is \d+, not \d+"):
         jobs.run_job(other, folder)
     shutil.copytree(folder / job.name, tmp_path / job.name)
     (tmp_path / job.name / "done.json").unlink()

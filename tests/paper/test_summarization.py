@@ -9,10 +9,8 @@ import pytest
 from paper import summarization, summarization_scores
 from paper.summarization import Plan
 from scalegrad.data.pairs import Pair
-from scalegrad.tasks.summarization.evaluation import Evaluation
+from scalegrad.tasks.summarization.config import STOCHASTIC, Evaluation, Task
 from scalegrad.tasks.summarization.recipes import small
-from scalegrad.tasks.summarization.training import Task
-from scalegrad.tasks.summarization.writing import STOCHASTIC
 from tests.tiny_bert import save_tiny_bert
 
 
@@ -24,17 +22,16 @@ def plan(tmp_path):
         recipe = small(seed)
         return Task(
             str(bert),
-            "scitldr",
-            replace(
+            recipe=replace(
                 recipe,
-                selector=replace(recipe.selector, max_steps=1, evaluate_every=1, trackers=(), precision="fp32"),
-                writer=replace(recipe.writer, max_steps=2, evaluate_every=2, trackers=(), precision="fp32"),
+                selector=replace(recipe.selector, max_steps=1, evaluate_every=1, tracker=(), dtype="float32"),
+                writer=replace(recipe.writer, max_steps=2, evaluate_every=2, tracker=(), dtype="float32"),
                 decoder_shape={"decoder_layers": 1, "decoder_inner": 16},
             ),
             limit=8,
         )
 
-    how = Evaluation(betas=(0.0, 1.0), max_new_tokens=4, mover=False, batch=8)
+    how = Evaluation(betas=(0.0, 1.0), new_tokens=4, mover=False, batch=8)
     return Plan("abstracts", (task(0), task(1)), ("mle", "sg=0.8", "sg=0.5"), how, choose=2, limit=2)
 
 

@@ -97,7 +97,7 @@ def test_new_in_json_and_with_other_field_names(tmp_path, capsys):
     lines = [{"n": i, "p": f"prefix {i}", "c": f"text {i}"} for i in range(5)]
     one = write_jsonl(tmp_path / "a.jsonl", lines)
     two = write_jsonl(tmp_path / "b.jsonl", [line | {"c": "other"} for line in lines])
-    fields = ("--id-field", "n", "--prefix-field", "p", "--continuation-field", "c")
+    fields = ("--id-field", "n", "--prefix-field", "p", "--field", "c")
     assert new(tmp_path / "s", {"a": one, "b": two}, *fields, "--prefixes", "5", "--raters", "3", "--json") == 0
     made = json.loads(capsys.readouterr().out)
     assert made["raters"] == ["rater-1", "rater-2", "rater-3"]
@@ -221,7 +221,7 @@ def test_from_new_to_analyse(tmp_path, files, capsys):
     printed = capsys.readouterr().out
     assert "80.0%" in printed
     assert run("study", "analyse", str(folder), "--level", "2") == 2
-    assert capsys.readouterr().err == "scalegrad: level must be a share between 0 and 1, not 2\n"
+    assert capsys.readouterr().err == "scalegrad: --level must be a share between 0 and 1, not 2\n"
 
 
 def test_a_title_with_brackets_is_printed_as_it_is(tmp_path, files, capsys):

@@ -16,16 +16,18 @@ from scalegrad.runs import Run
 from scalegrad.tasks.captioning import experiment as captioning
 from scalegrad.tasks.captioning.training import SCENES
 from scalegrad.tasks.open_ended import training as open_ended
+from scalegrad.tasks.open_ended.config import Evaluation, TrainConfig
 from scalegrad.tasks.open_ended.corpora import find_corpus
-from scalegrad.tasks.open_ended.evaluation import Options, evaluate_run
+from scalegrad.tasks.open_ended.evaluation import evaluate_run
 from scalegrad.tasks.summarization import training as summarization
+from scalegrad.tasks.summarization.config import Task
 from scalegrad.tasks.summarization.recipes import Recipe
 from tests.tasks.open_ended.conftest import saved, text_file, tiny
 
 __all__ = ["saved", "text_file", "tiny"]
 
 NEW = {"config.json", "environment.json", "notes.txt"}
-QUICK = training.Settings(max_steps=1, batch_size=2, trackers=())
+QUICK = training.Settings(max_steps=1, batch=2, tracker=())
 
 
 class Stop(Exception):
@@ -61,7 +63,7 @@ def old_run(path, task, declared):
 
 
 def test_open_ended(saved, text_file, tmp_path, no_training):
-    config = open_ended.TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK)
+    config = TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK)
     old_run(tmp_path / "run", "open_ended", open_ended.FILES)
     assert (tmp_path / "run" / "lengths.json").is_file()
     with pytest.raises(Stop):
@@ -75,8 +77,11 @@ def test_summarization(tmp_path, no_training):
     torch.manual_seed(0)
     save_gpt2(tmp_path / "model")
     data = save_pairs(tmp_path / "data", train=made_pairs(4, seed=0), validation=made_pairs(2, seed=1))
-    task = summarization.Task(
-        str(tmp_path / "model"), data, Recipe(writer=QUICK, target_tokens=12), prompt="{article} show :"
+    task = Task(
+        str(tmp_path / "model"),
+        data=data,
+        recipe=Recipe(writer=QUICK, target_tokens=12),
+        template="{article} show :",
     )
     old_run(tmp_path / "out" / "mle", "summarization", summarization.FILES)
     with pytest.raises(Stop):
@@ -101,7 +106,7 @@ def test_another_tasks_run(before, saved, text_file, tmp_path, no_training):
     old_run(tmp_path / "run", before, declared)
     with pytest.raises(Stop):
         open_ended.train(
-            open_ended.TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK),
+            TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK),
             tmp_path / "run",
             overwrite=True,
         )
@@ -110,11 +115,11 @@ def test_another_tasks_run(before, saved, text_file, tmp_path, no_training):
 
 def test_figures_by_length_are_those_of_the_new_model(saved, text_file, tmp_path):
     """A real run, scored and measured at two lengths, then trained anew: nothing of the old model is left to trust."""
-    config = open_ended.TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK)
+    config = TrainConfig(str(saved), (str(text_file),), length=40, settings=QUICK)
     run = open_ended.train(config, tmp_path / "run").run
     model, tokenizer = load(str(run.model_path), "cpu")
     corpus = find_corpus(str(text_file))
-    evaluate_run(run, model, tokenizer, corpus, Options(chunks=1, prefixes=2, new_tokens=20))
+    evaluate_run(run, model, tokenizer, corpus, Evaluation(chunks=1, prefixes=2, new_tokens=20))
     measure_lengths(run, model, tokenizer, corpus, (10, 20), prefixes=2)
     written = {name for name in files_of(run.path) if "/" not in name}
     always = {"config.json", "environment.json", "metrics.jsonl", "results.jsonl", "evaluations.jsonl", "done.json"}

@@ -12,13 +12,13 @@ from tests.training.test_fit import Stop, StopAt, log, weights
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 SETTINGS = Settings(
-    max_steps=8, batch_size=3, accumulation=2, learning_rate=3e-3, evaluate_every=3, save_every=2, trackers=()
+    max_steps=8, batch=3, accumulation=2, learning_rate=3e-3, evaluate_every=3, save_every=2, tracker=()
 )
 
 
-@pytest.mark.parametrize("precision", ["auto", "fp32"])
-def test_it_learns_and_resumes(gpt2, data, new_run, precision):
-    settings = replace(SETTINGS, precision=precision)
+@pytest.mark.parametrize("dtype", ["auto", "float32"])
+def test_it_learns_and_resumes(gpt2, data, new_run, dtype):
+    settings = replace(SETTINGS, dtype=dtype)
     whole = fit(gpt2(), "sg=0.2", *data, new_run("whole"), settings)
     values = [line["validation_nll"] for line in log(whole.run) if "validation_nll" in line]
     assert values[-1] < values[0] < 4.0  # log 40 is 3.7
@@ -34,7 +34,7 @@ def test_it_learns_and_resumes(gpt2, data, new_run, precision):
 
 def test_mixed_precision_is_near_the_full_one(gpt2, data, new_run):
     full, mixed = (
-        fit(gpt2(), "sg=0.2", *data, new_run(precision), replace(SETTINGS, precision=precision, max_steps=1))
-        for precision in ("fp32", "bf16")
+        fit(gpt2(), "sg=0.2", *data, new_run(dtype), replace(SETTINGS, dtype=dtype, max_steps=1))
+        for dtype in ("float32", "bfloat16")
     )
     assert mixed.validation_nll == pytest.approx(full.validation_nll, rel=0.01)

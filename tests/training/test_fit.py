@@ -19,13 +19,13 @@ from scalegrad.training.trainer import NotFinite
 
 SETTINGS = Settings(
     max_steps=9,
-    batch_size=3,
+    batch=3,
     accumulation=2,
     learning_rate=3e-3,
     evaluate_every=3,
     save_every=2,
     log_every=4,
-    trackers=(),
+    tracker=(),
 )
 TIMES = ("seconds", "tokens_per_second")
 
@@ -74,7 +74,7 @@ def test_one_step_is_the_optimizers_step_on_the_oracles_gradient(gpt2, new_run):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
         return optimizer, torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
 
-    settings = replace(SETTINGS, max_steps=1, batch_size=2, max_grad_norm=0.0)
+    settings = replace(SETTINGS, max_steps=1, batch=2, max_grad_norm=0.0)
     fitted = fit(model, "sg=0.2", data, None, new_run("a"), settings, optimizers=plain_descent)
     for name, value in fitted.model.named_parameters():
         torch.testing.assert_close(value, expected[name].float(), atol=2e-6, rtol=1e-5)
@@ -236,7 +236,7 @@ def test_an_encoder_decoder(new_run):
     )  # fmt: skip
     rows = [(torch.randint(3, 30, (4 + i % 3,)), torch.randint(3, 30, (3 + i % 4,))) for i in range(12)]
     data = [{"input_ids": source, "labels": target} for source, target in rows]
-    settings = replace(SETTINGS, max_steps=3, batch_size=4, accumulation=1)
+    settings = replace(SETTINGS, max_steps=3, batch=4, accumulation=1)
     fitted = fit(hf.BartForConditionalGeneration(config), "sg=0.8", data[:8], data[8:], new_run("a"), settings)
     model = hf.BartForConditionalGeneration.from_pretrained(fitted.run.model_path).eval()
     with torch.no_grad():
@@ -250,9 +250,7 @@ def test_out_of_memory_is_one_sentence(gpt2, data, new_run):
             if state.global_step == 2:
                 torch.empty(2**60, dtype=torch.uint8)
 
-    sentence = (
-        r"^out of memory at step 3: lower batch_size from 3 to 1 \(accumulation 6 keeps the step's size\), or turn"
-    )
+    sentence = r"^out of memory at step 3: lower batch from 3 to 1 \(accumulation 6 keeps the step's size\), or turn"
     with pytest.raises(ValueError, match=sentence):
         fit(gpt2(), "sg=0.2", *data, new_run("a"), SETTINGS, callbacks=[Hungry()])
 

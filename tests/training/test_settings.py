@@ -8,7 +8,7 @@ from scalegrad.training import Settings
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"batch_size": 0}, "batch_size must be a whole number from 1, not 0"),
+        ({"batch": 0}, "batch must be a whole number from 1, not 0"),
         ({"patience": True}, "patience must be a whole number from 1, not True"),
         ({"learning_rate": 0.0}, "learning_rate must be a number above 0, not 0.0"),
         ({"learning_rate": float("nan")}, "learning_rate must be a number above 0, not nan"),
@@ -16,7 +16,7 @@ from scalegrad.training import Settings
         ({"warmup_steps": float("nan")}, "warmup_steps must be at least 0, not nan"),
         ({"epochs": 0}, "epochs must be a number above 0, not 0"),
         ({"schedule": "wavy"}, "schedule must be one of linear, cosine, .*, not 'wavy'"),
-        ({"precision": "fp8"}, "precision must be one of auto, fp32, bf16, fp16, not 'fp8'"),
+        ({"dtype": "float8"}, "dtype must be one of auto, float32, bfloat16, float16, not 'float8'"),
         ({"max_steps": 3, "epochs": 2}, r"give max_steps \(3\) or epochs \(2\), not both"),
     ],
 )
@@ -26,7 +26,7 @@ def test_mistakes(options, sentence):
 
 
 def test_a_resumed_run_may_log_elsewhere_but_not_learn_otherwise():
-    one, other = Settings(trackers=(), workers=2, log_every=1), Settings()
+    one, other = Settings(tracker=(), workers=2, log_every=1), Settings()
     assert one.record() == other.record()
     assert Settings(seed=1).record() != other.record()
     assert Settings(evaluate_every=5).record() != other.record()

@@ -1,4 +1,4 @@
-"""`scalegrad complete`: continuations for prefixes, by any decoding, to JSONL."""
+"""`scalegrad complete`: continuations for prompts, by any decoding, to JSONL."""
 
 from __future__ import annotations
 
@@ -8,122 +8,147 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from scalegrad.counts import counted
+from scalegrad.decoding.strategies import Strategy, check_new_tokens, parse
 from scalegrad.extras import need
-from scalegrad.runs.terminal import Device, Dtype, Start, Trust, bars, quiet_transformers, read_batch, status
+from scalegrad.models.pretrained import check_causal, find_place
+from scalegrad.models.start import check_start
+from scalegrad.options import FLAT, AsJson, Batch, Loading, Model, Overwrite, Stream, option
+from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:
-    from scalegrad.decoding import Completed, Prefix, Strategy
+    from scalegrad.decoding import Completed, Prefix
 
 PAPER = {"prefix_tokens": 50, "new_tokens": 100}
+_LOADING = Loading()
 
-Model = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        help="A causal or encoder-decoder model: a folder, a hub name, a .gguf file, or base (shipped).",
-    ),
-]
-Prefixes = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Prefixes to continue: a .txt (one on each line), .jsonl or .csv file, or - for standard input.",
-    ),
-]
-Field = Annotated[str | None, typer.Option(help="Field or column that holds the prefix (default: prefix).")]
-Protocol = Annotated[str | None, typer.Option(help="paper: 50-token prefixes of WikiText-103 test, 100 new tokens.")]
-Text = Annotated[str | None, typer.Option(metavar="FILE", help="With --protocol: cut the prefixes from this text.")]
-Out = Annotated[str, typer.Option(metavar="FILE", help="JSONL to write, or - for standard output (not resumable).")]
-Strat = Annotated[str, typer.Option("--strategy", "-s", help="greedy, beam=6, top_k=40, top_p=0.9, min_p, typical, …")]
-Gamma = Annotated[
-    float | None,
-    typer.Option(help="Novelty penalty, γ in (0, 1]: log γ is added to the logits of tokens already said."),
-]
-Most = Annotated[int | None, typer.Option("--max-new-tokens", help="Generate at most this many tokens (default: 100).")]
-Least = Annotated[int | None, typer.Option("--min-new-tokens", help="Generate at least this many tokens (default: 0).")]
-Seed = Annotated[int, typer.Option(help="Seed; a text depends on it, its prefix and its place in the file.")]
-Batch = Annotated[str, typer.Option(help="Prefixes at a time, or auto: what fits into memory.")]
-Limit = Annotated[int | None, typer.Option(help="Continue only this many prefixes, the first ones.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew, whatever FILE holds.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")]
+
+@dataclass(frozen=True)
+class Completion:
+    """What to continue, and how."""
+
+    model: Model
+    _: KW_ONLY
+    prompts: Annotated[str | None, option(allow_leading_hyphen=True)] = None
+    """Texts to continue: a .txt (one on each line), .jsonl or .csv file, or - for standard input."""
+    field: str | None = None
+    """Field or column that holds the prompt (default: prefix)."""
+    protocol: str | None = None
+    """paper: 50-token prefixes of WikiText-103 test, 100 new tokens."""
+    text: str | None = None
+    """With --protocol: cut the prefixes from this file."""
+    out: Stream = "-"
+    """JSONL file to write, or - for standard output (not resumable)."""
+    strategy: str = "greedy"
+    """How to decode: greedy, beam=6, top_k=40, top_p=0.9, min_p, typical, …"""
+    penalty: float | None = None
+    """Novelty penalty, γ in (0, 1]: log γ is added to the logits of tokens already said."""
+    new_tokens: int | None = None
+    """Generate at most this many tokens (default: 100)."""
+    min_new_tokens: int | None = None
+    """Generate at least this many tokens (default: 0)."""
+    start: str = "auto"
+    """Put the model's start symbol before every text: yes, no, or auto, which does as the tokenizer does."""
+    seed: int = 0
+    """Seed; a text depends on it, its prompt and its place in the file."""
+    batch: Batch = None
+    """Prompts at a time, or auto: what fits into memory."""
+    limit: int | None = None
+    """Continue only this many prompts, the first ones."""
+
+    def __post_init__(self) -> None:
+        check_start(self.start)
+        self.decoding()
+        self.lengths()
+        if (self.prompts is None) == (self.protocol is None):
+            raise ValueError("give either --prompts FILE or --protocol paper")
+        if self.text is not None and self.protocol is None:
+            raise ValueError("--text is what --protocol cuts its prefixes from; texts to continue are --prompts FILE")
+        if self.field is not None and self.protocol is not None:
+            raise ValueError("--field is for --prompts FILE; --protocol cuts its prefixes itself")
+        if self.limit is not None and self.limit < 1:
+            raise ValueError(f"limit must be at least 1, not {self.limit}")
+
+    def decoding(self) -> Strategy:
+        """The strategy with its penalty."""
+        strategy = parse(self.strategy)
+        if self.penalty is None:
+            return strategy
+        if strategy.gamma != 1.0:
+            raise ValueError(f"--penalty {self.penalty} and the gamma of --strategy {self.strategy}: give one of them")
+        return replace(strategy, gamma=self.penalty)
+
+    def lengths(self) -> tuple[int, int]:
+        """(min, max) new tokens. The paper's continuations all have 100, so the end symbol is banned."""
+        if self.protocol is None:
+            least, most = self.min_new_tokens or 0, 100 if self.new_tokens is None else self.new_tokens
+            check_new_tokens(least, most)
+            return least, most
+        if self.protocol != "paper":
+            raise ValueError(f"protocol must be paper, not {self.protocol!r}")
+        if self.min_new_tokens is not None or self.new_tokens is not None:
+            raise ValueError(f"--protocol paper means {PAPER['new_tokens']} new tokens: leave out the other lengths")
+        return PAPER["new_tokens"], PAPER["new_tokens"]
 
 
 def command(
-    model: Model,
-    prefixes: Prefixes = None,
-    field: Field = None,
-    protocol: Protocol = None,
-    text: Text = None,
-    out: Out = "-",
-    strategy: Strat = "greedy",
-    gamma: Gamma = None,
-    max_new_tokens: Most = None,
-    min_new_tokens: Least = None,
-    start: Start = "auto",
-    seed: Seed = 0,
-    batch: Batch = "auto",
-    limit: Limit = None,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    trust_remote_code: Trust = False,
+    completion: Annotated[Completion, FLAT],
+    *,
+    loading: Annotated[Loading, FLAT] = _LOADING,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Continue prefixes with a model, by any decoding, to a JSONL file that `scalegrad measure` reads.
+    """Continue prompts with a model, by any decoding, to a JSONL file that `scalegrad measure` reads.
 
     Stopped at any moment, the same command goes on where it was and ends with the same file.
 
-    Example: scalegrad complete gpt2 --prefixes prefixes.txt --strategy top_p=0.9 --gamma 0.5 --out completions.jsonl
+    Example: scalegrad complete gpt2 --prompts prompts.txt --strategy top_p=0.9 --penalty 0.5 --out completions.jsonl
     """
-    chosen = _strategy(strategy, gamma)
-    size = read_batch(batch)
-    from scalegrad.models.start import check_start
-
-    check_start(start)
-    least, most = _lengths(protocol, min_new_tokens, max_new_tokens)
-    _check(prefixes, field, protocol, text, out, limit, as_json)
+    model, out, strategy = completion.model, completion.out, completion.decoding()
+    if as_json and out == "-":
+        raise ValueError("--json reports on standard output, where the texts go: give --out FILE")
+    _check_out(out)
+    texts = list(islice(_texts(completion), completion.limit)) if completion.prompts else []
+    corpus = _corpus(completion.text) if completion.protocol else ""
+    if completion.protocol:
+        check_causal(model)
+    find_place(model)
     need("transformers", extra="complete")
     quiet_transformers()
     from scalegrad import decoding
     from scalegrad.models.start import start_sentence, start_text
 
-    texts = list(islice(_texts(prefixes, field), limit)) if prefixes else []
-    corpus = _corpus(text) if protocol else ""
     with status(f"loading {model}"):
-        network, tokenizer = decoding.load(model, device, dtype, trust_remote_code)
-        if protocol and network.config.is_encoder_decoder:
-            raise ValueError(f"--protocol paper continues text, and {model} is an encoder-decoder")
-        before = _start(network, tokenizer, start)
-        if protocol:
-            items = _paper_prefixes(corpus, tokenizer, limit, before or ())
+        network, tokenizer = decoding.load(model, loading.device, loading.dtype, loading.trust_remote_code)
+        before = _start(network, tokenizer, completion.start)
+        if completion.protocol:
+            items = _paper_prefixes(corpus, tokenizer, completion.limit, before or ())
         else:
             items = decoding.prefixes_of(texts, tokenizer, before)
-    with _target(out) as target, bars() as told:
+    least, most = completion.lengths()
+    with _target(out) as target, bars() as progress:
         done = decoding.complete(
             network,
             tokenizer,
             items,
             target,
-            chosen,
-            max_new_tokens=most,
+            strategy,
+            new_tokens=most,
             min_new_tokens=least,
-            seed=seed,
-            batch=size,
+            seed=completion.seed,
+            batch=completion.batch,
             name=model,
             overwrite=overwrite,
-            progress=lambda made, total: told("continuing", made, total),
+            progress=lambda made, total: progress("continuing", made, total),
         )
     if before is not None:
-        print(start_sentence(tokenizer, start, start_text(tokenizer, before)), file=sys.stderr)
-    _report(done, chosen, out, as_json)
+        print(start_sentence(tokenizer, completion.start, start_text(tokenizer, before)), file=sys.stderr)
+    _report(done, strategy, out, as_json)
 
 
 def _start(model: Any, tokenizer: Any, start: str) -> tuple[int, ...] | None:
@@ -137,55 +162,21 @@ def _start(model: Any, tokenizer: Any, start: str) -> tuple[int, ...] | None:
     return None
 
 
-def _strategy(text: str, gamma: float | None) -> Strategy:
-    from scalegrad.decoding.strategies import parse
-
-    found = parse(text)
-    if gamma is None:
-        return found
-    if found.gamma != 1.0:
-        raise ValueError(f"--gamma {gamma} and the gamma of --strategy {text}: give one of them")
-    return replace(found, gamma=gamma)
-
-
-def _lengths(protocol: str | None, least: int | None, most: int | None) -> tuple[int, int]:
-    """(min, max) new tokens. The paper's continuations all have 100, so the end symbol is banned."""
-    if protocol is None:
-        return least or 0, 100 if most is None else most
-    if protocol != "paper":
-        raise ValueError(f"--protocol must be paper, not {protocol!r}")
-    if least is not None or most is not None:
-        raise ValueError(f"--protocol paper means {PAPER['new_tokens']} new tokens: leave out the other lengths")
-    return PAPER["new_tokens"], PAPER["new_tokens"]
-
-
-def _check(
-    prefixes: str | None, field: str | None, protocol: str | None, text: str | None, out: str, limit: int | None,
-    as_json: bool,
-) -> None:  # fmt: skip
+def _check_out(out: str) -> None:
     from scalegrad.runs import check_writable_folder
 
-    if (prefixes is None) == (protocol is None):
-        raise ValueError("give either --prefixes FILE or --protocol paper")
-    if text is not None and protocol is None:
-        raise ValueError("--text FILE is what --protocol cuts its prefixes from; a file of prefixes is --prefixes FILE")
-    if field is not None and protocol is not None:
-        raise ValueError("--field is for --prefixes FILE; --protocol cuts its prefixes itself")
-    if limit is not None and limit < 1:
-        raise ValueError(f"--limit must be at least 1, not {limit}")
-    if as_json and out == "-":
-        raise ValueError("--json reports on standard output, where the texts go: give --out FILE")
     if out != "-":
         if Path(out).is_dir():
-            raise ValueError(f"--out: {out} is a folder; expected the name of a file to write")
-        check_writable_folder(Path(out).parent, "--out", make=False)  # before the model is loaded
+            raise ValueError(f"out: {out} is a folder; expected the name of a file to write")
+        check_writable_folder(Path(out).parent, "out", make=False)
 
 
-def _texts(source: str, field: str | None) -> Iterator[str]:
+def _texts(completion: Completion) -> Iterator[str]:
     from scalegrad.data import read_texts
 
-    kept = Path(source.removesuffix(".gz").removesuffix(".xz")).suffix
-    return read_texts(source, field or (None if source == "-" or kept == ".txt" else "prefix"))
+    source = completion.prompts or ""
+    suffix = Path(source.removesuffix(".gz").removesuffix(".xz")).suffix
+    return read_texts(source, completion.field or (None if source == "-" or suffix == ".txt" else "prefix"))
 
 
 def _corpus(text: str | None) -> str:

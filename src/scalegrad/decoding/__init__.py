@@ -5,16 +5,32 @@
 True
 """
 
-from scalegrad.decoding.beam import BeamSearch
-from scalegrad.decoding.completion import Completed, Prefix, complete, prefixes_from_ids, prefixes_of
-from scalegrad.decoding.generation import generate, generation_arguments
-from scalegrad.decoding.history import History
-from scalegrad.decoding.processors import EndProcessor, NgramProcessor, NoveltyProcessor
-from scalegrad.decoding.sampling import RowNoise
+from typing import TYPE_CHECKING
+
+from scalegrad._lazy import lazy
 from scalegrad.decoding.strategies import Beam, Greedy, MinP, Strategy, TopK, TopP, Typical, parse
-from scalegrad.decoding.words import WordBlock
 from scalegrad.models.pretrained import load, load_tokenizer
 from scalegrad.models.start import start_ids
+
+if TYPE_CHECKING:
+    from scalegrad.decoding.beam import BeamSearch
+    from scalegrad.decoding.completion import Completed, Prefix, complete, prefixes_from_ids, prefixes_of
+    from scalegrad.decoding.generation import generate, generation_arguments
+    from scalegrad.decoding.history import History
+    from scalegrad.decoding.processors import EndProcessor, NgramProcessor, NoveltyProcessor
+    from scalegrad.decoding.sampling import RowNoise
+    from scalegrad.decoding.words import WordBlock
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        beam="BeamSearch",
+        completion="Completed Prefix complete prefixes_from_ids prefixes_of",
+        generation="generate generation_arguments",
+        history="History",
+        processors="EndProcessor NgramProcessor NoveltyProcessor",
+        sampling="RowNoise",
+        words="WordBlock",
+    )
 
 __all__ = [
     "Beam",

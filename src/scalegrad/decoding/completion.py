@@ -14,9 +14,9 @@ import torch
 
 from scalegrad._version import __version__
 from scalegrad.counts import counted
-from scalegrad.decoding.generation import check_new_tokens, generate
+from scalegrad.decoding.generation import generate
 from scalegrad.decoding.journal import Journal
-from scalegrad.decoding.strategies import Beam, Strategy, parse
+from scalegrad.decoding.strategies import Beam, Strategy, check_new_tokens, parse
 from scalegrad.extras import need
 from scalegrad.models.memory import batch_estimate, out_of_memory
 
@@ -48,7 +48,7 @@ def complete(
     out: str | Path,
     strategy: Strategy | str = "greedy",
     *,
-    max_new_tokens: int = 100,
+    new_tokens: int = 100,
     min_new_tokens: int = 0,
     seed: int = 0,
     batch: int | None = None,
@@ -66,14 +66,14 @@ def complete(
     strategy = parse(strategy) if isinstance(strategy, str) else strategy
     if batch is not None and batch < 1:
         raise ValueError(f"batch must be at least 1, not {batch!r}")
-    check_new_tokens(min_new_tokens, max_new_tokens)
-    _check_lengths(model, prefixes, max_new_tokens)
+    check_new_tokens(min_new_tokens, new_tokens)
+    _check_lengths(model, prefixes, new_tokens)
     settings = {
         "model": name,
         "weights": weights_checksum(model),
         "prefixes": _prefix_checksum(prefixes),
         "strategy": str(strategy),
-        "max_new_tokens": max_new_tokens,
+        "new_tokens": new_tokens,
         "min_new_tokens": min_new_tokens,
         "seed": seed,
         "dtype": str(model.dtype).removeprefix("torch."),
@@ -86,7 +86,7 @@ def complete(
         generate,
         model,
         strategy=strategy,
-        max_new_tokens=max_new_tokens,
+        new_tokens=new_tokens,
         min_new_tokens=min_new_tokens,
         seed=seed,
         tokenizer=tokenizer,
@@ -96,7 +96,7 @@ def complete(
     resumed, new_tokens = journal.done, 0
     try:
         if not journal.finished:
-            _plan(journal, batch, lambda: _estimate(model, prefixes, max_new_tokens, strategy))
+            _plan(journal, batch, lambda: _estimate(model, prefixes, new_tokens, strategy))
         while journal.done < len(order):
             fresh = _next(journal, decode, prefixes)
             journal.append(_record(i, prefixes[i], new, model, tokenizer) for i, new in fresh)

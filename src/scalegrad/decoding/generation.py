@@ -14,7 +14,7 @@ from scalegrad.decoding.cache import roomy_cache
 from scalegrad.decoding.history import History
 from scalegrad.decoding.processors import Processor
 from scalegrad.decoding.sampling import RowNoise
-from scalegrad.decoding.strategies import Beam, Strategy, parse
+from scalegrad.decoding.strategies import Beam, Strategy, check_new_tokens, parse
 from scalegrad.decoding.words import WordBlock
 from scalegrad.extras import need
 from scalegrad.models.pretrained import end_ids
@@ -58,7 +58,7 @@ def generate(
     inputs: Prompts,
     strategy: Strategy | str = "greedy",
     *,
-    max_new_tokens: int,
+    new_tokens: int,
     min_new_tokens: int = 0,
     processors: Sequence[Processor] = (),
     seed: int = 0,
@@ -80,7 +80,7 @@ def generate(
         model,
         inputs,
         strategy,
-        max_new_tokens=max_new_tokens,
+        new_tokens=new_tokens,
         min_new_tokens=min_new_tokens,
         processors=processors,
         seed=seed,
@@ -98,20 +98,12 @@ def generate(
     return [ids[: next((at for at, token in enumerate(ids) if token in ends), len(ids))] for ids in new]
 
 
-def check_new_tokens(min_new_tokens: int, max_new_tokens: int) -> None:
-    """A ValueError unless the lengths are such that a text can have them."""
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, not {max_new_tokens!r}")
-    if not 0 <= min_new_tokens <= max_new_tokens:
-        raise ValueError(f"min_new_tokens must lie in [0, {max_new_tokens}], not {min_new_tokens!r}")
-
-
 def generation_arguments(
     model: Any,
     inputs: Mapping[str, Tensor],
     strategy: Strategy | str = "greedy",
     *,
-    max_new_tokens: int,
+    new_tokens: int,
     min_new_tokens: int = 0,
     processors: Sequence[Processor] = (),
     seed: int = 0,
@@ -124,11 +116,11 @@ def generation_arguments(
     inputs and serve one call. The arguments mean what they mean in `generate`.
     """
     strategy = parse(strategy) if isinstance(strategy, str) else strategy
-    check_new_tokens(min_new_tokens, max_new_tokens)
+    check_new_tokens(min_new_tokens, new_tokens)
     masked = _checked(model, inputs)
     history = History.of(model, masked, strategy.seen)
     changes = [*processors, *strategy.processors(history)]
-    settings = {**NEUTRAL, **_lengths(history.start, masked, min_new_tokens, max_new_tokens)}
+    settings = {**NEUTRAL, **_lengths(history.start, masked, min_new_tokens, new_tokens)}
     settings["pad_token_id"] = _pad_id(model)
     settings |= {name: value for name, value in masked.items() if name not in inputs}
     if strategy.samples:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from scalegrad.decoding.strategies import SEEN, Seen
 from scalegrad.models.pretrained import end_ids
 
-Seen = Literal["all", "generated", "prompt"]
-SEEN: tuple[Seen, ...] = ("all", "generated", "prompt")
 NOTHING = -1  # the id of a position that does not count
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
-from scalegrad.decoding.history import SEEN, History, Seen
-from scalegrad.decoding.processors import (
-    EndProcessor,
-    NgramProcessor,
-    NoveltyProcessor,
-    Processor,
-    RepetitionPenaltyProcessor,
-)
 from scalegrad.extras import need
+
+if TYPE_CHECKING:
+    from scalegrad.decoding.history import History
+    from scalegrad.decoding.processors import Processor
+
+Seen = Literal["all", "generated", "prompt"]
+SEEN: tuple[Seen, ...] = ("all", "generated", "prompt")
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,8 @@ class Strategy:
 
     def processors(self, history: History) -> list[Processor]:
         """The changes to the scores, in the order they apply."""
+        from scalegrad.decoding.processors import NgramProcessor, NoveltyProcessor, RepetitionPenaltyProcessor
+
         found: list[Processor] = []
         if self.repetition_penalty != 1.0:  # first, for it looks at the sign of the model's own scores
             found.append(RepetitionPenaltyProcessor(self.repetition_penalty, history))
@@ -114,6 +115,8 @@ class Greedy(Strategy):
 
     def processors(self, history: History) -> list[Processor]:
         """Those of every strategy, then what decides on the end."""
+        from scalegrad.decoding.processors import EndProcessor
+
         return super().processors(history) + ([EndProcessor(self.gnmt, history)] if self.gnmt else [])
 
 
@@ -220,6 +223,14 @@ class Typical(_Sampling):
 
 
 STRATEGIES: dict[str, type[Strategy]] = {kind.name: kind for kind in (Greedy, Beam, TopK, TopP, MinP, Typical)}
+
+
+def check_new_tokens(min_new_tokens: int, new_tokens: int) -> None:
+    """A ValueError unless the lengths are such that a text can have them."""
+    if new_tokens < 1:
+        raise ValueError(f"new_tokens must be at least 1, not {new_tokens!r}")
+    if not 0 <= min_new_tokens <= new_tokens:
+        raise ValueError(f"min_new_tokens must lie in [0, {new_tokens}], not {min_new_tokens!r}")
 
 
 def parse(text: str) -> Strategy:

@@ -21,7 +21,7 @@ from scalegrad.functional.inputs import (
     may_sync,
     read_sequences,
 )
-from scalegrad.gamma import Gamma, RewardRepetition, Schedule, at_step, check_gamma, check_gamma_tensor
+from scalegrad.gamma import Gamma, RewardRepetition, Schedule, at_step, check_alpha, check_gamma, check_gamma_tensor
 from scalegrad.ops import dispatch
 from scalegrad.ops.dispatch import Call, Impl, Linear, Logits
 from scalegrad.ops.rows import Objective, Rows
@@ -338,13 +338,6 @@ def unlikelihood_loss(head: Logits | Linear, batch: Batch, alpha: float, options
 def _without_set(options: Options) -> Options:
     """At γ = 1 or α = 0 the set changes nothing but the parts: leave it out where these are not asked for."""
     return options if options.return_parts else replace(options, discourage=_NOTHING)
-
-
-def check_alpha(alpha: float) -> float:
-    """α as a finite float from 0, or a ValueError."""
-    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 <= alpha < math.inf:
-        raise ValueError(f"alpha must be a finite number from 0, not {alpha!r}")
-    return float(alpha)
 
 
 def _gamma(gamma: Any, head: Logits | Linear, sequences: Sequences, objective: Objective, options: Options) -> Tensor:

@@ -5,11 +5,9 @@
 'attach'
 """
 
-from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING
 
+from scalegrad._lazy import lazy
 
-def __getattr__(name: str) -> ModuleType:
-    if name not in ("hf", "trl"):  # loaded when they are first named: each needs a library of its own
-        raise AttributeError(f"module 'scalegrad.integrations' has no attribute {name!r}")
-    return import_module(f"scalegrad.integrations.{name}")
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, ("hf", "trl"))

@@ -214,7 +214,7 @@ def shipped() -> Iterator[Finding]:
         model, tokenizer = load(base.NAME, "cpu")
         if weights_checksum(model) != _BASE_CHECKSUM:
             raise ValueError("the weights of the shipped model are not those it was shipped with")
-        written = generate(model, [tokenizer("The river")["input_ids"]], max_new_tokens=8, min_new_tokens=8)
+        written = generate(model, [tokenizer("The river")["input_ids"]], new_tokens=8, min_new_tokens=8)
         yield Finding("shipped", "model", "ok", f"“The river{tokenizer.decode(written[0])} …”")
     except ImportError as missing:
         yield Finding("shipped", "model", "absent", str(missing))

@@ -12,9 +12,10 @@ from scalegrad.decoding import load
 from scalegrad.runs import Run, run_name
 from scalegrad.runs import jobs as runner
 from scalegrad.runs.jobs import Progress
+from scalegrad.tasks.open_ended.config import Evaluation, TrainConfig
 from scalegrad.tasks.open_ended.corpora import NEW_TOKENS, Corpus, find_corpus
-from scalegrad.tasks.open_ended.evaluation import Options, evaluate_run, is_measured, saved_gamma
-from scalegrad.tasks.open_ended.training import TrainConfig, find_finished, train
+from scalegrad.tasks.open_ended.evaluation import evaluate_run, is_measured, saved_gamma
+from scalegrad.tasks.open_ended.training import find_finished, train
 from scalegrad.training import training_progress
 
 
@@ -54,9 +55,12 @@ class Scoring:
         corpus = self._corpus()
         evaluate_run(run, model, tokenizer, corpus, options, overwrite=overwrite, remake=True, progress=progress)
 
-    def options(self, gamma: float | None = None) -> Options:
+    def options(self, gamma: float | None = None) -> Evaluation:
         """How `evaluate` is to measure; `gamma` is that of the calibrated perplexity."""
-        return Options(self.strategies, gamma, self.chunks, self.prefixes, self.new_tokens)
+        return Evaluation(
+            strategy=self.strategies, calibrate=gamma, chunks=self.chunks, prefixes=self.prefixes,
+            new_tokens=self.new_tokens,
+        )  # fmt: skip
 
     def _corpus(self) -> Corpus:
         corpus = find_corpus(self.corpus)

@@ -155,21 +155,6 @@ def _penalty_alone_is_better(comparison: Comparison) -> bool:
     return max(gains) <= 0 > min(gains)
 
 
-def read_budget(text: str) -> float:
-    """0.05 of "5%" or "0.05".
-
-    >>> read_budget("5%"), read_budget("0.1")
-    (0.05, 0.1)
-    """
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise ValueError(f"--budget must be a share of MLE's perplexity, such as 5% or 0.05, not {text!r}")
-    return value
-
-
 def _repetition(systems: list[System]) -> tuple[str, Callable[[System], float]]:
     """The figure of repetition that all of them have: its name, and how to read it."""
     if all("rep_1" in system.figures for system in systems):

@@ -5,11 +5,9 @@
 'base'
 """
 
-from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING
 
+from scalegrad._lazy import lazy
 
-def __getattr__(name: str) -> ModuleType:
-    if name != "base":  # loaded when it is first named; the others are imported by their own names
-        raise AttributeError(f"module 'scalegrad.models' has no attribute {name!r}")
-    return import_module("scalegrad.models.base")
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, ("base",))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from scalegrad._hub import hub_problem
 from scalegrad.counts import counted
@@ -16,18 +15,21 @@ from scalegrad.extras import need
 from scalegrad.models import base
 from scalegrad.models.gguf_header import read_header
 from scalegrad.models.start import start_ids
+from scalegrad.options import DTYPES
 
-DTYPES = ("auto", "float32", "bfloat16", "float16")
+if TYPE_CHECKING:
+    import torch
 
 
 def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code: bool = False) -> tuple[Any, Any]:
     """Model and tokenizer, ready to generate: a causal LM, or an encoder-decoder where the config says so.
 
-    `name` is a folder written by `save_pretrained`, a GGUF file (or a folder that holds one and nothing else to load),
-    a hub name, or "base", the model that ships with the package. `device`: "auto" takes an accelerator if there is
-    one. `dtype`: "auto" is the checkpoint's own, on a CPU float32; GGUF weights are de-quantised. Nothing a checkpoint
-    brings is executed unless `trust_remote_code`. A checkpoint that lacks weights is refused: they would be random.
-    The model stops at its tokenizer's end symbol, whatever else its checkpoint names: that is what training teaches.
+    `name` is a folder written by `save_pretrained`, the folder of a finished run, a GGUF file (or a folder that holds
+    one and nothing else to load), a hub name, or "base", the model that ships with the package. `device`: "auto" takes
+    an accelerator if there is one. `dtype`: "auto" is the checkpoint's own, on a CPU float32; GGUF weights are
+    de-quantised. Nothing a checkpoint brings is executed unless `trust_remote_code`. A checkpoint that lacks weights is
+    refused: they would be random. The model stops at its tokenizer's end symbol, whatever else its checkpoint names:
+    that is what training teaches.
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
@@ -51,6 +53,46 @@ def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code
     if tokenizer.eos_token_id not in (None, *ends):
         model.generation_config.eos_token_id = [*ends, tokenizer.eos_token_id]
     return model.to(place).eval(), tokenizer
+
+
+def find_place(name: str) -> Path | None:
+    """The folder or file that `name` stands for: of a run's folder that of its model; None for a name of the hub."""
+    path = base.path() if name == base.NAME else Path(name).expanduser()  # a folder called so is ./base
+    if name.startswith((".", "/", "~")) and not path.exists():
+        raise FileNotFoundError(f"model: there is no file or folder {name}")
+    if path.is_dir() and not any(path.iterdir()):
+        raise ValueError(f"model: {name} is an empty folder; expected one that a model was saved to")
+    if not is_run(name):
+        return path if path.exists() else None
+    if not (path / "done.json").exists():
+        raise ValueError(f"model: the run in {name} has not finished; train it to its end first (the command goes on)")
+    return path / "model"
+
+
+def is_run(name: str) -> bool:
+    """Whether `name` is the folder of a run, with its model inside."""
+    folder = Path(name).expanduser()
+    return name != base.NAME and all((folder / file).is_file() for file in ("config.json", "environment.json"))
+
+
+def check_causal(name: str) -> None:
+    """Refuse what is not there, and an encoder-decoder, by its config.json alone: neither library nor weights load."""
+    place = find_place(name)
+    if place is None:
+        cached = need("huggingface_hub", extra="hf").try_to_load_from_cache(name, "config.json")
+        if not isinstance(cached, str):
+            if problem := hub_problem():
+                raise _not_here(name, problem)
+            return
+        place = Path(cached).parent
+    if place.is_dir() and (place / "config.json").is_file():
+        config = json.loads((place / "config.json").read_text(encoding="utf-8"))
+        if config.get("is_encoder_decoder"):
+            raise ValueError(f"model: {name} is an encoder-decoder; expected a causal language model")
+
+
+def _not_here(name: str, problem: str) -> ValueError:
+    return ValueError(f"model: {name} is no file or folder here, nor whole in the hub's cache, and {problem}")
 
 
 def _forget_quantisation(model: Any) -> None:
@@ -133,12 +175,8 @@ def _no_tokenizer(name: str) -> ValueError:
 def _source(name: str, trust_remote_code: bool) -> tuple[str, dict[str, Any]]:
     """What to give `from_pretrained`: a folder or a hub name, and options."""
     options: dict[str, Any] = {"trust_remote_code": trust_remote_code}
-    path = base.path() if name == base.NAME else Path(name).expanduser()  # a folder called so is ./base
-    if name.startswith((".", "/", "~")) and not path.exists():
-        raise FileNotFoundError(f"model: there is no file or folder {name}")
-    if path.is_dir() and not any(path.iterdir()):
-        raise ValueError(f"model: {name} is an empty folder; expected one that a model was saved to")
-    if not path.exists():
+    path = find_place(name)
+    if path is None:
         return name, options if hub_problem() is None else {**options, "local_files_only": True}
     files = sorted(path.glob("*.gguf")) if path.is_dir() and not (path / "config.json").exists() else []
     if len(files) > 1:
@@ -162,15 +200,15 @@ def _refusals(name: str) -> Iterator[None]:
     except (OSError, ValueError, ImportError, KeyError, struct.error) as error:  # the last two: a broken GGUF file
         silent = None if Path(name).exists() or name == base.NAME else hub_problem()
         if isinstance(error, OSError) and silent:
-            raise ValueError(
-                f"model: {name} is no file or folder here, nor whole in the hub's cache, and {silent}"
-            ) from None
+            raise _not_here(name, silent) from None
         reason = " ".join(str(error).split(". ")[0].split())
         raise ValueError(f"model: {name} cannot be loaded as a language model ({reason})") from None
 
 
 def find_device(name: str = "auto") -> torch.device:
     """The device called `name`; "auto" is the accelerator where there is one, else the CPU."""
+    import torch
+
     if name == "auto":
         current = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         return current or torch.device("cpu")

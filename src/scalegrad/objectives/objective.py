@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scalegrad._version import __version__
-from scalegrad.functional.inputs import Options
-from scalegrad.functional.losses import check_alpha
-from scalegrad.gamma import Constant, Cosine, Linear, RewardRepetition, Schedule, check_gamma
-from scalegrad.nn import ScaleGradLoss, UnlikelihoodLoss
+from scalegrad.gamma import Constant, Cosine, Linear, RewardRepetition, Schedule, check_alpha, check_gamma
 
-TokenLoss = ScaleGradLoss | UnlikelihoodLoss
+if TYPE_CHECKING:
+    from scalegrad.nn import ScaleGradLoss, UnlikelihoodLoss
+
+TokenLoss: TypeAlias = "ScaleGradLoss | UnlikelihoodLoss"
 
 _RAMPS: dict[str, type[Linear] | type[Cosine]] = {"linear": Linear, "cosine": Cosine}
 _FORMS = "mle, ul=α, sg=γ or sg=linear:START:STOP:STEPS (or cosine:…)"
@@ -75,6 +73,8 @@ class Objective:
         >>> Objective("mle").loss()
         ScaleGradLoss(gamma=1.0)
         """
+        from scalegrad.nn import ScaleGradLoss, UnlikelihoodLoss
+
         if self.name == "ul":
             return UnlikelihoodLoss(self.strength, **options)  # type: ignore[arg-type]
         return ScaleGradLoss(1.0 if self.strength is None else self.strength, **options)
@@ -128,24 +128,29 @@ def of_record(saved: Mapping[str, Any]) -> Objective | None:
 def record(loss: TokenLoss) -> dict[str, Any]:
     """What a saved model says of its training: objective, strength, set, and the options that were not the default.
 
+    >>> from scalegrad import ScaleGradLoss
     >>> record(ScaleGradLoss(0.2))["gamma"], record(ScaleGradLoss(0.2))["discourage"]
     (0.2, 'Seen()')
     """
+    from scalegrad.functional.inputs import Options
+    from scalegrad.nn import UnlikelihoodLoss
+    from scalegrad.sets import Seen
+
     if isinstance(loss, UnlikelihoodLoss):
         about: dict[str, Any] = {"objective": "ul", "alpha": loss.alpha}
     else:
         gamma = _describe_gamma(loss.gamma)
         about = {"objective": "mle" if gamma == 1.0 else "sg", "gamma": gamma}
-    values = {
-        field.name: (getattr(loss.options, field.name), field.default)
-        for field in fields(Options)
-        if field.name != "discourage"
-    }
-    changed = {name: value for name, (value, default) in values.items() if value != default}
+    default = Options(discourage=Seen())
+    names = [field.name for field in fields(Options) if field.name != "discourage"]
+    options = {name: getattr(loss.options, name) for name in names}
+    changed = {name: value for name, value in options.items() if value != getattr(default, name)}
     return {**about, "discourage": repr(loss.options.discourage), "options": changed, "scalegrad_version": __version__}
 
 
 def _describe_gamma(gamma: Any) -> float | str:
+    from torch import Tensor
+
     if isinstance(gamma, (int, float)):
         return float(gamma)
     if isinstance(gamma, (Linear, Cosine, Constant)):

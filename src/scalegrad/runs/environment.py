@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from scalegrad._version import __version__
 from scalegrad.counts import counted
 
@@ -23,6 +21,8 @@ PACKAGES = ("transformers", "tokenizers", "accelerate", "safetensors", "datasets
 
 def environment() -> dict[str, Any]:
     """All of it, for a run's record."""
+    import torch
+
     device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     return {
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -48,6 +48,8 @@ def command_line(argv: Sequence[str]) -> str:
 
 def hardware(device: str = "cpu") -> str:
     """The processor by name, and how many cores."""
+    import torch
+
     if device == "cuda":
         count = torch.cuda.device_count()
         return torch.cuda.get_device_name() + (f" × {count}" if count > 1 else "")
@@ -63,6 +65,8 @@ def hardware(device: str = "cpu") -> str:
 
 def versions(packages: tuple[str, ...]) -> dict[str, str]:
     """Of Python, torch, scalegrad and `packages`; "" for one that is not installed."""
+    import torch
+
     found = {"python": platform.python_version(), "torch": torch.__version__, "scalegrad": __version__}
     for package in packages:
         try:

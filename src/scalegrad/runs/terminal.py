@@ -1,30 +1,14 @@
-"""What verbs that run models share: progress on a terminal's standard error, and the options that all of them have."""
+"""Progress on a terminal's standard error, for verbs that take a while."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
-
-import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from scalegrad.extras import need
 
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps, …")]
-Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
-Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Execute code that comes with the model.")]
-
-Start = Annotated[
-    str,
-    typer.Option(
-        help="Put the model's start symbol before every text: yes, no, or auto, which does as the tokenizer does."
-    ),
-]
-
-Told = Callable[[str, int, int], None]  # what, how much of it is done, how much there is
+Progress = Callable[[str, int, int], None]  # what, how much of it is done, how much there is
 
 
 @contextmanager
@@ -33,40 +17,45 @@ def status(what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
+    from rich.console import Console
+
     with Console(stderr=True).status(what):
         yield
 
 
 @contextmanager
-def bars() -> Iterator[Told]:
-    """A function that draws a bar for each thing it is told of; without a terminal, a line at each quarter of it."""
+def bars() -> Iterator[Progress]:
+    """A function that draws a bar for each thing it is called with; without a terminal, a line at each quarter."""
     if not sys.stderr.isatty():
         yield _lines()
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
-        tasks: dict[str, TaskID] = {}
+    from rich import progress as rich
+    from rich.console import Console
 
-        def told(what: str, done: int, total: int) -> None:
+    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn())
+    with rich.Progress(*columns, rich.TimeRemainingColumn(), console=Console(stderr=True), transient=True) as drawing:
+        tasks: dict[str, rich.TaskID] = {}
+
+        def progress(what: str, done: int, total: int) -> None:
             name = what.split(" · ")[0]  # what stands after the dot are figures that change
             if name not in tasks:
-                tasks[name] = drawn.add_task(what, total=total)
-            drawn.update(tasks[name], description=what, completed=done, total=total)
+                tasks[name] = drawing.add_task(what, total=total)
+            drawing.update(tasks[name], description=what, completed=done, total=total)
 
-        yield told
+        yield progress
 
 
-def _lines() -> Told:
-    quarters: dict[str, int] = {}  # how many of each were done when it was last spoken of
+def _lines() -> Progress:
+    quarters: dict[str, int] = {}  # how many of each were done when its last line was printed
 
-    def told(what: str, done: int, total: int) -> None:
+    def progress(what: str, done: int, total: int) -> None:
         name = what.split(" · ")[0]
         quarter = 4 * done // max(total, 1)
         if quarter != quarters.get(name):  # fewer than before: the same of the next model
             print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
         quarters[name] = quarter
 
-    return told
+    return progress
 
 
 def quiet_transformers() -> None:
@@ -74,12 +63,3 @@ def quiet_transformers() -> None:
     logging = need("transformers", extra="hf").utils.logging
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-
-
-def read_batch(text: str) -> int | None:
-    """The value of --batch: None for auto."""
-    if text == "auto":
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"--batch must be auto or a whole number of at least 1, not {text!r}")
-    return int(text)

@@ -4,91 +4,105 @@ from __future__ import annotations
 
 import json
 import secrets
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.console import Console
+from cyclopts import App
 
 from scalegrad.counts import counted
 from scalegrad.extras import need
+from scalegrad.options import FLAT, AsJson, option
+from scalegrad.study.design import QUESTION, TITLE
+from scalegrad.study.folder import load_study
 
-app = typer.Typer(
+app = App(
+    name="study",
     help="The paper's human study on your own models: draw one, serve its page, analyse the answers.\n\n"
     "Example: scalegrad study new mystudy --system mle=mle.jsonl --system sg=sg.jsonl",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
 )
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The study's folder.")]
-Database = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        envvar="SCALEGRAD_STUDY_DATABASE",
-        help="Where answers are kept, as a SQLAlchemy URL; by default the folder's own SQLite file.",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
+
+@dataclass(frozen=True)
+class Drawing:
+    """What a study shows to whom."""
+
+    folder: Path
+    """A folder that does not exist yet."""
+    _: KW_ONLY
+    system: tuple[str, ...]
+    """A system and its completions (JSONL), as NAME=FILE; two or more."""
+    pair: tuple[str, ...] = ()
+    """Systems to compare, as A:B; by default every two of them."""
+    prefixes: int = 100
+    """How many prefixes to draw, the same for every pair."""
+    raters: str = "2"
+    """How many raters, or their names: anna,ben."""
+    seed: int = 0
+    """Seed of the draw."""
+    ties: bool = False
+    """Allow “no difference”; by default a choice is forced."""
+    checks: int = 0
+    """Attention checks to make out of the prefixes."""
+    checks_from: Path | None = None
+    """Checks of your own: JSONL with prefix, right, wrong."""
+    repeats: int = 0
+    """Pairs shown a second time, for self-consistency."""
+    closes: str | None = None
+    """When answers stop: 2027-01-31 or 2027-01-31T18:00."""
+    title: str = TITLE
+    """Heading of the page."""
+    question: str = QUESTION
+    """What raters are asked."""
+    url: str = "http://127.0.0.1:8000"
+    """Where the page will be reached; the links start with it."""
+    id_field: str = "id"
+    """Field with the id of the prefix."""
+    prefix_field: str = "prefix"
+    """Field with the prefix."""
+    field: str = "continuation"
+    """Field with the continuation."""
 
 
-@app.command()
-def new(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder that does not exist yet.")],
-    system: Annotated[
-        list[str], typer.Option(metavar="NAME=FILE", help="A system and its completions (JSONL); two or more.")
-    ],
-    pair: Annotated[
-        list[str] | None, typer.Option(metavar="A:B", help="Systems to compare; by default every two of them.")
-    ] = None,
-    prefixes: Annotated[int, typer.Option(help="How many prefixes to draw, the same for every pair.")] = 100,
-    raters: Annotated[str, typer.Option(help="How many raters, or their names: anna,ben.")] = "2",
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    ties: Annotated[bool, typer.Option("--ties", help="Allow “no difference”; by default a choice is forced.")] = False,
-    checks: Annotated[int, typer.Option(help="Attention checks to make out of the prefixes.")] = 0,
-    checks_from: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Checks of your own: JSONL with prefix, right, wrong.")
-    ] = None,
-    repeats: Annotated[int, typer.Option(help="Pairs shown a second time, for self-consistency.")] = 0,
-    closes: Annotated[
-        str | None, typer.Option(metavar="DATE", help="When answers stop: 2027-01-31 or 2027-01-31T18:00.")
-    ] = None,
-    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
-    question: Annotated[str | None, typer.Option(help="What raters are asked.")] = None,
-    url: Annotated[
-        str, typer.Option(help="Where the page will be reached; the links start with it.")
-    ] = "http://127.0.0.1:8000",
-    id_field: Annotated[str, typer.Option(help="Field with the id of the prefix.")] = "id",
-    prefix_field: Annotated[str, typer.Option(help="Field with the prefix.")] = "prefix",
-    continuation_field: Annotated[str, typer.Option(help="Field with the continuation.")] = "continuation",
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True)
+class Answers:
+    """A study that is there."""
+
+    folder: Path
+    """The study's folder."""
+    _: KW_ONLY
+    database: Annotated[str | None, option(env_var="SCALEGRAD_STUDY_DATABASE")] = None
+    """Where answers are kept, as a SQLAlchemy URL; by default the folder's own SQLite file."""
+
+
+@app.command(sort_key=1)
+def new(drawing: Annotated[Drawing, FLAT], *, as_json: AsJson = False) -> None:
     """Draw a study from what two or more systems wrote after the same prefixes.
 
     Example: scalegrad study new mystudy --system mle=mle.jsonl --system sg=sg.jsonl --pair sg:mle --raters anna,ben
     """
     from scalegrad.study import draw_study, read_checks, read_completions, write_study
-    from scalegrad.study.design import QUESTION, TITLE
 
-    if checks and checks_from:
+    folder = drawing.folder
+    if drawing.checks and drawing.checks_from:
         raise ValueError("--checks makes checks and --checks-from brings them: give one of the two")
-    completions = read_completions(_systems(system), id_field, prefix_field, continuation_field)
+    completions = read_completions(_systems(drawing.system), drawing.id_field, drawing.prefix_field, drawing.field)
     study = draw_study(
         completions,
         study_id=secrets.token_hex(4),
-        pairs=[_pair(text) for text in pair] if pair else None,
-        prefixes=prefixes,
-        raters=_raters(raters),
-        seed=seed,
-        ties=ties,
-        checks=read_checks(checks_from) if checks_from else checks,
-        repeats=repeats,
-        closes=_moment(closes) if closes else None,
-        title=title or TITLE,
-        question=question or QUESTION,
+        pairs=[_pair(text) for text in drawing.pair] or None,
+        prefixes=drawing.prefixes,
+        raters=_raters(drawing.raters),
+        seed=drawing.seed,
+        ties=drawing.ties,
+        checks=read_checks(drawing.checks_from) if drawing.checks_from else drawing.checks,
+        repeats=drawing.repeats,
+        closes=_moment(drawing.closes) if drawing.closes else None,
+        title=drawing.title,
+        question=drawing.question,
     )
-    write_study(study, folder, url)
+    write_study(study, folder, drawing.url)
     notes = study.notes()
     if study.question != QUESTION:
         notes.append("The question stands in place of the criteria; the other words on the raters' pages are English.")
@@ -105,66 +119,68 @@ def new(
     print(f"Next: scalegrad study serve {folder}")
 
 
-@app.command()
+@app.command(sort_key=2)
 def serve(
-    folder: Folder,
-    database: Database = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all of this machine's.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = 8000,
-    show_results: Annotated[
-        bool, typer.Option("--show-results", help="Show the organiser results before the study closes.")
-    ] = False,
-    log_requests: Annotated[
-        bool, typer.Option("--log-requests", help="Log every request to stderr, personal links hidden.")
-    ] = False,
+    study: Annotated[Answers, FLAT],
+    *,
+    host: Annotated[str, option(help="Address to listen on; 0.0.0.0 for all of this machine's.")] = "127.0.0.1",
+    port: Annotated[int, option(help="Port to listen on; 0 picks a free one.")] = 8000,
+    show_results: Annotated[bool, option(help="Show the organiser results before the study closes.")] = False,
+    log_requests: Annotated[bool, option(help="Log every request to stderr, personal links hidden.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Serve the page that raters and the organiser open by their personal links.
 
     Example: scalegrad study serve mystudy --port 8000
     """
+    load_study(study.folder)
     for package in ("sqlalchemy", "fastapi", "uvicorn", "jinja2", "itsdangerous", "python_multipart"):
         need(package, extra="study")
     from scalegrad.study.web import serve as serve_folder
+
+    folder = study.folder
 
     def ready(address: str) -> None:
         links = str(folder / "links.csv")
         words = f"Serving {folder} on {address}; the links are in {links}. Ctrl+C stops it; answers are kept."
         print(json.dumps({"address": address, "links": links}) if as_json else words, flush=True)
 
-    serve_folder(folder, database, host, port, show_results, log_requests, ready)
+    serve_folder(folder, study.database, host, port, show_results, log_requests, ready)
 
 
-@app.command()
+@app.command(sort_key=3)
 def analyse(
-    folder: Folder,
-    database: Database = None,
+    study: Annotated[Answers, FLAT],
+    *,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write report.html, pairs.csv, raters.csv and votes.csv here.")
+        Path | None, option(help="Folder to write report.html, pairs.csv, raters.csv and votes.csv to.")
     ] = None,
     most_failed: Annotated[
-        int | None, typer.Option(metavar="N", help="Leave out raters who failed more than N attention checks.")
+        int | None, option(help="Leave out raters who failed more than this many attention checks.")
     ] = None,
-    level: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.95,
+    level: Annotated[float, option(help="Coverage of the intervals.")] = 0.95,
     as_json: AsJson = False,
 ) -> None:
     """Win rates with intervals, agreement, sign test, raters and position bias.
 
     Example: scalegrad study analyse mystudy --out results
     """
+    load_study(study.folder)
     for package, extra in (("sqlalchemy", "study"), ("numpy", "measure"), ("jinja2", "study")):
         need(package, extra=extra)
+    from rich.console import Console
+
     from scalegrad.study.analysis import analyse as analyse_answers
     from scalegrad.study.answers import open_answers
     from scalegrad.study.report import analysis_as_dict, print_analysis, write_report
     from scalegrad.study.votes import votes_of
 
-    answers = open_answers(folder, database)
-    given = answers.all()
+    answers = open_answers(study.folder, study.database)
+    votes = answers.all()
     english = {rater.rater: rater.english for rater in answers.overview()}
-    analysis = analyse_answers(answers.study, given, english, most_failed, level)
+    analysis = analyse_answers(answers.study, votes, english, most_failed, level)
     if out:
-        write_report(analysis, votes_of(answers.study, given), out)
+        write_report(analysis, votes_of(answers.study, votes), out)
     if as_json:
         print(json.dumps(analysis_as_dict(analysis), ensure_ascii=False, indent=2))
         return
@@ -173,9 +189,9 @@ def analyse(
         print(f"Written: {out}/report.html, pairs.csv, raters.csv, votes.csv")
 
 
-def _systems(given: list[str]) -> dict[str, Path]:
+def _systems(texts: tuple[str, ...]) -> dict[str, Path]:
     files: dict[str, Path] = {}
-    for text in given:
+    for text in texts:
         name, equals, file = text.partition("=")
         if not (name and equals and file) or name in files:
             raise ValueError(f"--system must be NAME=FILE, each name once, not {text!r}")

@@ -4,9 +4,16 @@ Built on the Trainer of transformers, so that torchrun, FSDP2 and DeepSpeed work
 moment, the same call goes on from the last checkpoint and ends with the same weights.
 """
 
-from scalegrad.training.collate import Pad
-from scalegrad.training.fit import Fitted, fit
-from scalegrad.training.progress import training_progress
+from typing import TYPE_CHECKING
+
+from scalegrad._lazy import lazy
 from scalegrad.training.settings import Settings
+
+if TYPE_CHECKING:
+    from scalegrad.training.collate import Pad
+    from scalegrad.training.fitting import Fitted, fit
+    from scalegrad.training.progress import training_progress
+else:
+    __getattr__, __dir__ = lazy(__name__, collate="Pad", fitting="Fitted fit", progress="training_progress")
 
 __all__ = ["Fitted", "Pad", "Settings", "fit", "training_progress"]

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import torch
+from scalegrad.options import DTYPES, MACHINE, SAVING, option
 
-PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 SCHEDULES = ("linear", "cosine", "constant", "constant_with_warmup", "inverse_sqrt")
 
+_SAVING, _MACHINE = option(group=SAVING), option(group=MACHINE)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Settings of `fit`; what only says how to run it (`RUNNING`) may change when a run is resumed.
-
-    Give `max_steps` or `epochs` (neither: one epoch). `batch_size` counts sequences for each process and forward pass;
-    one step takes `accumulation` of them. `warmup_steps` below 1 is a share of all steps. `evaluate_every` and
-    `save_every` count steps (None: a tenth of the run, and where it evaluates); `patience` stops after so many
-    evaluations without a better one. `precision` "auto" is bf16 where the accelerator computes in it, else fp32;
-    weights and optimizer are float32 in any case.
 
     >>> Settings(max_steps=100).steps_to_evaluate(100)
     10
@@ -33,35 +28,57 @@ class Settings:
     """
 
     max_steps: int | None = None
+    """Steps to train, in place of --epochs (default: one epoch)."""
     epochs: float | None = None
-    batch_size: int = 8
+    """Passes over the data."""
+    batch: int = 8
+    """Sequences in a forward pass of each process."""
     accumulation: int = 1
-    learning_rate: float = 3e-5
+    """Forward passes in a step."""
+    learning_rate: Annotated[float, option(alias="--lr")] = 3e-5
+    """AdamW's learning rate."""
     schedule: str = "linear"
+    """The learning rate over time: linear, cosine, constant, constant_with_warmup or inverse_sqrt."""
     warmup_steps: float = 0
+    """Warm-up in steps; below 1, as a share of the run."""
     weight_decay: float = 0.01
+    """AdamW's weight decay."""
     max_grad_norm: float = 1.0
-    evaluate_every: int | None = None
-    evaluation_batch_size: int | None = None
-    save_every: int | None = None
-    log_every: int = 10
-    patience: int | None = None
+    """Clip gradients to this norm; 0: never."""
     seed: int = 0
-    precision: str = "auto"
-    gradient_checkpointing: bool = False
-    compile: bool = False
-    fsdp: str | None = None
-    deepspeed: str | None = None
-    trackers: tuple[str, ...] = ("tensorboard",)
-    workers: int = 0
+    """Seed of the order of the data, dropout and new weights."""
+    evaluate_every: Annotated[int | None, _SAVING] = None
+    """Steps between validations (default: a tenth of the run)."""
+    evaluation_batch: Annotated[int | None, _SAVING] = None
+    """Sequences at a time in validation (default: --batch)."""
+    save_every: Annotated[int | None, _SAVING] = None
+    """Steps between checkpoints (default: at validations)."""
+    log_every: Annotated[int, _SAVING] = 10
+    """Steps between lines of metrics.jsonl."""
+    patience: Annotated[int | None, _SAVING] = None
+    """Stop after this many validations without a better one (default: never)."""
+    tracker: Annotated[tuple[str, ...], _SAVING] = ("tensorboard",)
+    """tensorboard, wandb, mlflow, …, or none. May be repeated."""
+    dtype: Annotated[str, _MACHINE] = "auto"
+    """auto (bfloat16 where the GPU has it), float32, bfloat16 or float16; weights are float32 in any case."""
+    gradient_checkpointing: Annotated[bool, _MACHINE] = False
+    """Use less memory and more time."""
+    compile: Annotated[bool, _MACHINE] = False
+    """Compile the model with torch.compile."""
+    workers: Annotated[int, _MACHINE] = 0
+    """Processes that load data."""
+    fsdp: Annotated[str | None, _MACHINE] = None
+    """JSON configuration of FSDP, as Trainer takes it."""
+    deepspeed: Annotated[str | None, _MACHINE] = None
+    """JSON configuration of DeepSpeed."""
 
-    RUNNING = ("trackers", "workers", "log_every")  # what a resumed run may change: the weights do not depend on it
+    RUNNING = ("tracker", "workers", "log_every")  # what a resumed run may change: the weights do not depend on it
 
     def __post_init__(self) -> None:
-        for name in ("max_steps", "evaluate_every", "evaluation_batch_size", "save_every", "patience"):
+        for name in ("max_steps", "evaluate_every", "evaluation_batch", "save_every", "patience"):
             if getattr(self, name) is not None:
                 _whole(name, getattr(self, name), 1)
-        for name, least in (("batch_size", 1), ("accumulation", 1), ("log_every", 1), ("seed", 0), ("workers", 0)):
+        for name, least in (("batch", 1), ("accumulation", 1), ("log_every", 1), ("seed", 0), ("workers", 0)):
             _whole(name, getattr(self, name), least)
         for name in ("warmup_steps", "weight_decay", "max_grad_norm"):
             if not getattr(self, name) >= 0:
@@ -73,7 +90,7 @@ class Settings:
         if self.epochs is not None and self.max_steps is not None:
             raise ValueError(f"give max_steps ({self.max_steps}) or epochs ({self.epochs}), not both")
         _one_of("schedule", self.schedule, SCHEDULES)
-        _one_of("precision", self.precision, PRECISIONS)
+        _one_of("dtype", self.dtype, DTYPES)
         for name in ("fsdp", "deepspeed"):
             path = getattr(self, name)
             if path is None:
@@ -102,13 +119,11 @@ class Settings:
 
     def mixed_precision(self) -> str:
         """ "no", "bf16" or "fp16" for this machine."""
-        if self.precision != "auto":
-            return {"fp32": "no"}.get(self.precision, self.precision)
-        return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False) else "no"
+        if self.dtype != "auto":
+            return {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[self.dtype]
+        import torch
 
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        return tuple(field.name for field in fields(cls))
+        return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False) else "no"
 
 
 def _whole(name: str, value: Any, least: int) -> None:

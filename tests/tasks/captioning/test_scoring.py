@@ -19,7 +19,7 @@ TOKENIZER = build_tokenizer(["a dog."] * 5 + ["a."] * 5 + ["."])
 def ending(probability_of_end, model, beta, longest=60):
     """How many words the fixed captioner says before it ends."""
     inputs = {"region_features": torch.zeros(1, 1, 66)}
-    return len(decoding.generate(model, inputs, f"greedy,gnmt={beta}" if beta else "greedy", max_new_tokens=longest)[0])
+    return len(decoding.generate(model, inputs, f"greedy,gnmt={beta}" if beta else "greedy", new_tokens=longest)[0])
 
 
 @pytest.mark.parametrize(("end", "beta"), [(0.52, 0.0), (0.48, 0.0), (0.6, 0.5), (0.6, 1.0), (0.7, 1.0), (0.8, 1.0)])

@@ -13,13 +13,13 @@ from scalegrad.tasks.captioning.training import PAPER, ClampedAdam, Recipe, opti
 from scalegrad.tasks.captioning.vocabulary import build_tokenizer
 
 TINY = Recipe(
-    hidden_size=48, attention_size=24, dropout=0.0, more_than=0, epochs=250, batch_size=4, learning_rate=0.006,
+    hidden_size=48, attention_size=24, dropout=0.0, more_than=0, epochs=250, batch=4, learning_rate=0.006,
     decay=0.5, decay_epochs=150, sampling_step=0.0, evaluations=2,
 )  # fmt: skip
 
 
 def test_the_published_recipe():
-    assert (PAPER.hidden_size, PAPER.dropout, PAPER.batch_size, PAPER.learning_rate) == (512, 0.5, 10, 5e-4)
+    assert (PAPER.hidden_size, PAPER.dropout, PAPER.batch, PAPER.learning_rate) == (512, 0.5, 10, 5e-4)
     assert [PAPER.rate(epoch) for epoch in (0, 2.99, 3, 6)] == pytest.approx([1, 1, 0.8, 0.64])
     assert [PAPER.sampling(epoch) for epoch in (0, 4.99, 5, 12, 25, 30)] == pytest.approx([0, 0, 0.05, 0.1, 0.25, 0.25])
     assert (PAPER.clamp, PAPER.more_than) == (0.1, 4)

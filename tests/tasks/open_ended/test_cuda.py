@@ -7,8 +7,9 @@ import copy
 import pytest
 import torch
 
+from scalegrad.tasks.open_ended.config import Evaluation
 from scalegrad.tasks.open_ended.corpora import find_corpus
-from scalegrad.tasks.open_ended.evaluation import Options, evaluate
+from scalegrad.tasks.open_ended.evaluation import evaluate
 from tests.tasks.open_ended.conftest import figures
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 def test_a_gpu_gives_the_same_columns(tiny, text_file):
     model, tokenizer = tiny
     corpus = find_corpus(str(text_file))
-    options = Options(("greedy", "greedy,gamma=0.2"), 0.3, chunks=6, prefixes=4)
+    options = Evaluation(strategy=("greedy", "greedy,gamma=0.2"), calibrate=0.3, chunks=6, prefixes=4)
     here = list(evaluate(model, tokenizer, corpus, options))
     there = list(evaluate(copy.deepcopy(model).to("cuda"), tokenizer, corpus, options))
     for penalty in (None, "gamma=0.2"):

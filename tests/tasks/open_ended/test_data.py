@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from scalegrad.data import encode_corpus, gpt2_tokenizer, wikitext103
-from scalegrad.tasks.open_ended.data import Examples, Fields, hold_out, read_examples
+from scalegrad.tasks.open_ended.config import Fields
+from scalegrad.tasks.open_ended.data import Examples, hold_out, read_examples
 from tests.tasks.open_ended.conftest import start_tokenizer
 
 END = 50256
@@ -53,7 +54,7 @@ def test_records_follow_each_other_with_the_end_symbol(tmp_path, tokenizer):
     (tmp_path / "b.csv").write_text("n,body\n1,Seven.\n2,Eight.\n")
     ids = [token for text in ("One two.", "Three.", "Four five six.") for token in (*tokenizer.encode(text), END)]
     assert rows(read_examples([path], tokenizer, length=5)) == [ids[i : i + 5] for i in range(0, len(ids) - 4, 5)]
-    other = read_examples([str(tmp_path / "b.csv")], tokenizer, length=6, fields=Fields(text="body"))
+    other = read_examples([str(tmp_path / "b.csv")], tokenizer, length=6, fields=Fields(field="body"))
     assert rows(other) == [[*tokenizer.encode("Seven."), END, *tokenizer.encode("Eight."), END][:6]]
 
 
@@ -76,7 +77,10 @@ def test_prompts_are_no_targets(tmp_path, tokenizer):
         assert found[i]["labels"].tolist() == [-100] * len(prompt) + [*completion, END]
     renamed = [{"q": record["prompt"], "a": record["completion"]} for record in records]
     named = read_examples(
-        [write_jsonl(tmp_path / "b.jsonl", renamed)], tokenizer, length=50, fields=Fields(prompt="q", completion="a")
+        [write_jsonl(tmp_path / "b.jsonl", renamed)],
+        tokenizer,
+        length=50,
+        fields=Fields(prompt_field="q", completion_field="a"),
     )
     assert rows(named) == rows(found)
     assert named.about() == found.about()
@@ -217,7 +221,7 @@ def test_the_checksum_knows_ids_and_targets():
         (["nowhere.txt"], {}, r"nowhere\.txt: there is no such file"),
         (["empty"], {}, r"empty has no file ending in \.txt"),
         (["a.txt", "pairs.jsonl"], {}, "some of it has prompts and completions and some has not"),
-        (["pairs.jsonl"], {"fields": Fields(text="body")}, "no field 'body'"),
+        (["pairs.jsonl"], {"fields": Fields(field="body")}, "no field 'body'"),
         (["no/such/data:a:b:c"], {}, "has more than a configuration and a split after its name"),
     ],
 )
@@ -231,7 +235,7 @@ def test_mistakes_are_one_sentence(tmp_path, monkeypatch, tokenizer, sources, op
 
 
 def test_fields_go_together():
-    with pytest.raises(ValueError, match="name the field of the prompt and that of the completion, or neither"):
-        Fields(prompt="q")
-    with pytest.raises(ValueError, match=r"name the field of the text \('t'\) or those of prompt and completion"):
-        Fields("t", "q", "a")
+    with pytest.raises(ValueError, match="prompt_field and completion_field belong together"):
+        Fields(prompt_field="q")
+    with pytest.raises(ValueError, match="field is 't', and prompt_field is named too"):
+        Fields(field="t", prompt_field="q", completion_field="a")

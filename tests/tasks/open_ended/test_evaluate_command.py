@@ -98,7 +98,7 @@ def test_parts_that_are_left_out_stay_and_other_settings_replace(run, text_file,
         return {(row.metric, (row.decoding, row.penalty)): row.value for row in run.rows() if row.objective == "sg"}
 
     first = evaluate("--chunks", "2", "--prefixes", "3", "-s", "greedy", "-s", "greedy,gamma=0.4")
-    more = evaluate("--chunks", "0", "--prefixes", "3", "-s", "top_k=5", "--gamma", "0.9")
+    more = evaluate("--chunks", "0", "--prefixes", "3", "-s", "top_k=5", "--calibrate", "0.9")
     assert first.items() < more.items()
     assert {place for _, place in more.keys() - first.keys()} == {("top_k=5", None)}
     chunks = evaluate("--chunks", "1", "--prefixes", "0")
@@ -125,7 +125,18 @@ def test_where_figures_go_is_tried_first_and_said_only_of_what_is_written(run, t
 def test_a_models_folder_prints_a_table_and_writes_rows(saved, text_file, tmp_path, capsys):
     out, samples = tmp_path / "rows.jsonl", tmp_path / "texts"
     shown = call(
-        capsys, "evaluate", saved, "--corpus", text_file, *SMALL, "--gamma", "0.5", "--out", out, "--samples", samples
+        capsys,
+        "evaluate",
+        saved,
+        "--corpus",
+        text_file,
+        *SMALL,
+        "--calibrate",
+        "0.5",
+        "--out",
+        out,
+        "--samples",
+        samples,
     )
     rows = read_rows(out)
     (rep_1,) = [row.value for row in rows if row.metric == "rep_1" and row.decoding == "greedy"]
@@ -143,12 +154,12 @@ def test_a_models_folder_prints_a_table_and_writes_rows(saved, text_file, tmp_pa
         (("evaluate", "MODEL", "--corpus", "nowhere"), "there is no 'nowhere'"),
         (("evaluate", "MODEL", "--corpus", "wikitext-103:train"), 'embedded as "valid" and "test"'),
         (("evaluate", "MODEL", "--strategy", "gready", "--chunks", "1"), "gready"),
-        (("evaluate", "MODEL", "--batch", "0"), "--batch must be auto"),
+        (("evaluate", "MODEL", "--batch", "0"), "expected auto or a whole number"),
         (("evaluate", "./nothing"), "nothing"),
-        (("report", "./nothing"), "there is no folder nothing"),
-        (("sweep", "MODEL", "x.txt", "--out", "o", "--gamma", "a,b"), "--gamma must be numbers"),
+        (("report", "./nothing"), "FOLDER: there is no nothing"),
+        (("sweep", "MODEL", "x.txt", "--out", "o", "--gamma", "a,b"), "expected numbers with commas"),
         (("sweep", "MODEL", "x.txt", "--out", "o", "--gamma", "1.5"), "gamma"),
-        (("sweep", "MODEL", "x.txt", "--out", "o", "--budget", "lots"), "--budget must be"),
+        (("sweep", "MODEL", "x.txt", "--out", "o", "--budget", "lots"), "Invalid value for --budget"),
     ],
 )
 def test_mistakes(saved, arguments, said, capsys, tmp_path, monkeypatch):
@@ -159,7 +170,7 @@ def test_mistakes(saved, arguments, said, capsys, tmp_path, monkeypatch):
 
 def test_a_sweep_recommends(saved, text_file, tmp_path, capsys):
     out = tmp_path / "sweep"
-    training = ("--max-steps", "1", "--batch-size", "2", "--length", "40", "--validation", "none", "--alpha", "none")
+    training = ("--max-steps", "1", "--batch", "2", "--length", "40", "--validation", "none", "--alpha", "none")
     words = ("sweep", saved, text_file, "--gamma", "0.5", "--seeds", "1", "--corpus", text_file, "--out", out)
     swept = json.loads(call(capsys, *words, *training, *SMALL, "--budget", "1000%", "--json"))
     ppl = [row for row in swept["rows"] if row["metric"] == "ppl"]
@@ -186,7 +197,7 @@ def measured(swept: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_sweep_names_the_run_that_failed_and_ends_with_1(saved, text_file, tmp_path, capsys):
-    training = ("--max-steps", "1", "--batch-size", "2", "--length", "40", "--validation", "none", "--alpha", "none")
+    training = ("--max-steps", "1", "--batch", "2", "--length", "40", "--validation", "none", "--alpha", "none")
     (tmp_path / "sweep" / "sg-0.5-seed-0").mkdir(parents=True)
     (tmp_path / "sweep" / "sg-0.5-seed-0" / "thesis.txt").write_text("somebody's")  # no run: refused
     words = ("sweep", saved, text_file, "--gamma", "0.5", "--seeds", "1", "--corpus", text_file)

@@ -14,8 +14,9 @@ import torch
 from scalegrad.data import encode_corpus, gpt2_tokenizer
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended import evaluation
+from scalegrad.tasks.open_ended.config import Evaluation
 from scalegrad.tasks.open_ended.corpora import Corpus, cut_corpus, find_corpus, text_figures
-from scalegrad.tasks.open_ended.evaluation import Options, evaluate, evaluate_run, is_measured, notes
+from scalegrad.tasks.open_ended.evaluation import evaluate, evaluate_run, is_measured, notes
 from tests.tasks.open_ended.conftest import CONTEXT, figures
 
 GAMMA = 0.3
@@ -63,7 +64,15 @@ def oracle(
 def test_language_modelling_columns_are_those_of_the_loop(tiny, text_file):
     model, tokenizer = tiny
     corpus = find_corpus(str(text_file))
-    parts = list(evaluate(model, tokenizer, corpus, Options((), GAMMA, chunks=4, batch=3), about={"model": "tiny"}))
+    parts = list(
+        evaluate(
+            model,
+            tokenizer,
+            corpus,
+            Evaluation(strategy=(), calibrate=GAMMA, chunks=4, batch=3),
+            about={"model": "tiny"},
+        )
+    )
     ids = encode_corpus(corpus.text, tokenizer).tolist()
     width = CONTEXT + 1  # the model's context is the chunk: it is shorter than 1,024
     rows = [ids[i * width : (i + 1) * width] for i in range(len(ids) // width)]
@@ -86,7 +95,7 @@ def test_the_decoding_time_penalty_has_columns_of_its_own(tiny, text_file):
     """The same loop on a model whose head is told to multiply what was read by γ = 0.2."""
     model, tokenizer = tiny
     corpus = find_corpus(str(text_file))
-    options = Options(("greedy,gamma=0.2",), chunks=2, prefixes=1, batch=1)
+    options = Evaluation(strategy=("greedy,gamma=0.2",), chunks=2, prefixes=1, batch=1)
     parts = list(evaluate(model, tokenizer, corpus, options))
     chosen = cut_corpus(corpus, tokenizer, CONTEXT, chunks=2, prefixes=0).chunks.tolist()
     nll, hits, used = 0.0, 0, set()
@@ -108,7 +117,7 @@ def test_the_decoding_time_penalty_has_columns_of_its_own(tiny, text_file):
 
 
 def test_without_gamma_there_is_no_calibrated_perplexity(tiny, text_file):
-    parts = list(evaluate(*tiny, find_corpus(str(text_file)), Options((), chunks=1)))
+    parts = list(evaluate(*tiny, find_corpus(str(text_file)), Evaluation(strategy=(), chunks=1)))
     assert "calibrated_ppl" not in figures(parts)
     assert all(row.new_tokens is None for part in parts for row in part.rows)
 
@@ -116,7 +125,7 @@ def test_without_gamma_there_is_no_calibrated_perplexity(tiny, text_file):
 def test_completions_are_greedy_from_the_right_prefixes_and_scored(tiny, text_file, tmp_path):
     model, tokenizer = tiny
     corpus = find_corpus(str(text_file))
-    options = Options(("greedy", "greedy,gamma=0.2"), chunks=0, prefixes=5)
+    options = Evaluation(strategy=("greedy", "greedy,gamma=0.2"), chunks=0, prefixes=5)
     parts = list(evaluate(model, tokenizer, corpus, options, samples=tmp_path))
     assert figures(parts) == {}
     ids = encode_corpus(corpus.text, tokenizer).tolist()
@@ -145,7 +154,7 @@ def test_texts_made_before_are_taken_up(tiny, text_file, tmp_path):
     model, tokenizer = tiny
     corpus = find_corpus(str(text_file))
     steps: list[tuple[str, int, int]] = []
-    three, four = (Options(chunks=0, prefixes=count, new_tokens=50) for count in (3, 4))
+    three, four = (Evaluation(chunks=0, prefixes=count, new_tokens=50) for count in (3, 4))
     first = list(evaluate(model, tokenizer, corpus, three, samples=tmp_path))
     again = list(evaluate(model, tokenizer, corpus, three, samples=tmp_path, progress=lambda *s: steps.append(s)))
     assert figures(again, "greedy") == figures(first, "greedy")
@@ -166,7 +175,7 @@ def new_run(folder: Path) -> Run:
 def test_a_run_gets_each_part_as_soon_as_it_is_there_and_goes_on(tiny, text_file, tmp_path, monkeypatch):
     """Stopped after any part and called again, the run ends with the rows of one call; nothing is measured twice."""
     corpus, strategies = find_corpus(str(text_file)), ("greedy", "greedy,gamma=0.4")
-    options = Options(strategies, 0.4, chunks=2, prefixes=2, new_tokens=40)
+    options = Evaluation(strategy=strategies, calibrate=0.4, chunks=2, prefixes=2, new_tokens=40)
     whole = new_run(tmp_path / "whole")
     parts = evaluate_run(whole, *tiny, corpus, options)
     assert [row for part in parts for row in part.rows] == whole.rows()
@@ -204,7 +213,7 @@ def test_a_run_gets_each_part_as_soon_as_it_is_there_and_goes_on(tiny, text_file
 
 def test_other_settings_are_measured_anew_and_replace_what_was_there(tiny, text_file, tmp_path):
     run, corpus = new_run(tmp_path / "run"), find_corpus(str(text_file))
-    few, all_chunks = (Options((), chunks=count) for count in (1, None))
+    few, all_chunks = (Evaluation(strategy=(), chunks=count) for count in (1, None))
     first = evaluate_run(run, *tiny, corpus, few)
     assert is_measured(run, corpus, few)
     assert not is_measured(run, corpus, all_chunks)
@@ -215,8 +224,8 @@ def test_other_settings_are_measured_anew_and_replace_what_was_there(tiny, text_
     assert figures(evaluate_run(run, *tiny, corpus, few)) == figures(first)
     other = Corpus(corpus.name, corpus.split, corpus.text.replace("the", "a"))
     assert not is_measured(run, other, few)
-    texts = Options(("greedy",), chunks=0, prefixes=2, new_tokens=40)
-    more = Options(("greedy",), chunks=0, prefixes=3, new_tokens=40)
+    texts = Evaluation(strategy=("greedy",), chunks=0, prefixes=2, new_tokens=40)
+    more = Evaluation(strategy=("greedy",), chunks=0, prefixes=3, new_tokens=40)
     evaluate_run(run, *tiny, corpus, texts)
     with pytest.raises(ValueError, match="was begun with"):
         evaluate_run(run, *tiny, corpus, more)
@@ -266,17 +275,17 @@ def test_limits_are_spread_over_the_corpus():
         ({"new_tokens": 0}, "new_tokens is 0"),
         ({"chunks": 0, "prefixes": 0}, "nothing to evaluate"),
         ({"new_tokens": 150}, "the model's context of 160"),
-        ({"strategies": ("gready",)}, "gready"),
+        ({"strategy": ("gready",)}, "gready"),
     ],
 )
 def test_mistakes_are_said_before_any_work(tiny, text_file, options, said):
     with pytest.raises(ValueError, match=said):
-        evaluate(*tiny, find_corpus(str(text_file)), Options(**options))
+        evaluate(*tiny, find_corpus(str(text_file)), Evaluation(**options))
 
 
 def test_a_corpus_that_is_too_short(tiny):
     with pytest.raises(ValueError, match="fewer than one chunk of 161"):
-        evaluate(*tiny, Corpus("short", None, "two words"), Options(()))
+        evaluate(*tiny, Corpus("short", None, "two words"), Evaluation(strategy=()))
 
 
 def test_notes_say_what_does_not_compare():

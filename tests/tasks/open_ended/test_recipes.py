@@ -13,7 +13,7 @@ def test_the_papers_numbers():
     config, settings = recipe.config, recipe.config.settings
     assert config.model == "openai-community/gpt2-medium"
     assert config.data == ("Salesforce/wikitext:wikitext-103-v1:train",)
-    assert (config.length, settings.batch_size, settings.accumulation) == (300, 1, 1)
+    assert (config.length, settings.batch, settings.accumulation) == (300, 1, 1)
     assert (settings.learning_rate, settings.max_steps, settings.evaluate_every) == (2e-5, 35_000, 1_000)
     assert (config.protocol, config.validation, recipe.seeds) == ("paper", "wikitext-103:valid", 3)
     assert recipes.paper("ul=1.5").config.objective == Objective("ul", 1.5)
@@ -23,16 +23,16 @@ def test_the_papers_numbers():
 
 def asked(**given):
     everything = dict.fromkeys(
-        ("recipe", "model", "data", "objective", "gamma", "alpha", "seeds", "max_steps", "epochs", "batch_size")
+        ("recipe", "model", "data", "objective", "gamma", "alpha", "seeds", "max_steps", "epochs", "batch")
     )
     return _asked({**everything, "trust_remote_code": False, "lora_dropout": None, **given})
 
 
 def test_options_replace_what_the_recipe_says():
-    found = asked(recipe="paper", objective="ul", alpha=0.5, epochs=2.0, batch_size=4, seeds=1, model="gpt2")
+    found = asked(recipe="paper", objective="ul", alpha=0.5, epochs=2.0, batch=4, seeds=1, model="gpt2")
     settings = found.config.settings
     assert (found.config.model, found.config.objective, found.seeds) == ("gpt2", Objective("ul", 0.5), 1)
-    assert (settings.epochs, settings.max_steps, settings.batch_size) == (2.0, None, 4)
+    assert (settings.epochs, settings.max_steps, settings.batch) == (2.0, None, 4)
     assert settings.learning_rate == 2e-5  # not given: the recipe's
 
 

@@ -55,7 +55,7 @@ def options(model, text, out, *more):
     usual = (
         "--length",
         32,
-        "--batch-size",
+        "--batch",
         2,
         "--accumulation",
         2,
@@ -165,7 +165,7 @@ def test_folders_that_cannot_be_written_to(model, text, uninterrupted, tmp_path)
     locked.mkdir()
     locked.chmod(0o555)
     code, errors = training_process.finished(options(model, text, locked / "run"), tmp_path, powerless=True)
-    assert (code, errors) == (2, f"scalegrad: out: {locked}/run cannot be written to (Permission denied)\n")
+    assert (code, errors) == (2, f"scalegrad: --out: {locked}/run cannot be written to (Permission denied)\n")
 
     folder = tmp_path / "run"
     process = training_process.start(options(model, text, folder), tmp_path, powerless=True)
@@ -248,8 +248,8 @@ def test_seeds_json_and_completing_with_what_came_out(model, text, tmp_path, cap
     first, second = (weights(Path(run["run"])) for run in told["runs"])
     assert first != second
     (tmp_path / "p.txt").write_text("the horses\n")
-    few = ("--max-new-tokens", 20, "--out", tmp_path / "c.jsonl")
-    train("complete", told["runs"][0]["model"], "--prefixes", tmp_path / "p.txt", *few)
+    few = ("--new-tokens", 20, "--out", tmp_path / "c.jsonl")
+    train("complete", told["runs"][0]["model"], "--prompts", tmp_path / "p.txt", *few)
     assert json.loads((tmp_path / "c.jsonl").read_text())["tokens"] > 0
     assert not (tmp_path / "runs" / "seed-0" / "tensorboard").exists()
 
@@ -287,21 +287,21 @@ def test_mistakes_are_one_sentence(model, text, tmp_path, capsys):
     def told(*arguments):
         return refused(capsys, *arguments)
 
-    assert told("train", model) == "name a model and what to train it on: scalegrad train MODEL DATA…\n"
+    assert told("train", model) == "DATA is missing; scalegrad train --help says what it is\n"
     assert "objective must be mle, ul=α, sg=γ" in told(*options(model, text, out, "--objective", "sq"))
     assert "--gamma is the strength of sg, and the objective is mle" in told(
         *options(model, text, out, "--objective", "mle", "--gamma", 0.2)
     )
-    assert "give one of them" in told(*options(model, text, out, "--objective", "sg=0.5", "--gamma", 0.2))
+    assert "leave out --gamma" in told(*options(model, text, out, "--objective", "sg=0.5", "--gamma", 0.2))
     assert "gamma must be a number in (0, 1], not 2.0" in told(*options(model, text, out, "--gamma", 2))
     assert "schedule must be one of linear" in told(*options(model, text, out, "--schedule", "wavy"))
     for option in ("--lora-alpha", "--lora-dropout"):
-        assert "give --lora RANK too" in told(*options(model, text, out, option, 0.5))
+        assert "their rank, too" in told(*options(model, text, out, option, 0.5))
     assert "recipe must be paper, not 'soup'" in told("train", "--recipe", "soup")
-    assert "there is no such file" in told(*options(model, tmp_path / "none.txt", out))
+    assert "there is no file or folder" in told(*options(model, tmp_path / "none.txt", out))
     assert "there is no file or folder /nowhere" in told(*options("/nowhere", text, out))
     assert "length is 300, more than the model's 64 positions" in told("train", model, text, "--out", out)
-    assert "give max_steps (14) or epochs (1.0), not both" in told(*options(model, text, out, "--epochs", 1))
+    assert "give --max-steps (14) or epochs (1.0), not both" in told(*options(model, text, out, "--epochs", 1))
     assert "fsdp: there is no configuration file none.json" in told(*options(model, text, out, "--fsdp", "none.json"))
     assert not out.exists()
 
@@ -313,10 +313,10 @@ def test_without_accelerate_every_verb_that_trains_says_what_brings_it(verb, ext
     """`pip install transformers` does not bring it."""
     monkeypatch.setitem(sys.modules, "accelerate", None)
     arguments = {
-        "train": ["base", "t.txt"],
+        "train": ["base", "wikitext-2"],
         "demo": [],
-        "sweep": ["base", "t.txt", "--out", "out"],
-        "summarize": ["train", "out"],
+        "sweep": ["base", "wikitext-2", "--out", "out"],
+        "summarize": ["train", "--out", "out"],
     }
     monkeypatch.chdir(tmp_path)
     said = refused(capsys, verb, *arguments[verb])

@@ -11,11 +11,12 @@ import pytest
 from scalegrad import decoding
 from scalegrad.runs import Run
 from scalegrad.tasks.open_ended import training
-from scalegrad.tasks.open_ended.training import TrainConfig, train
+from scalegrad.tasks.open_ended.config import TrainConfig
+from scalegrad.tasks.open_ended.training import train
 from scalegrad.training import Settings
 from tests.tasks.open_ended.conftest import tiny_model
 
-QUICK = Settings(max_steps=2, batch_size=2, trackers=())
+QUICK = Settings(max_steps=2, batch=2, tracker=())
 
 
 class Loaded(AssertionError):
@@ -113,21 +114,21 @@ def test_a_special_symbol_beyond_the_vocabulary_is_no_harm(saved, tmp_path):
 
 
 def validated(run):
-    return run.config["data"]["validation"]["sequences"]
+    return run.config["sequences"]["validation"]["sequences"]
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({}, 8),  # every step: twice the 4 sequences it trains on
-        ({"settings": replace(QUICK, max_steps=2, evaluate_every=2, batch_size=2, accumulation=2)}, 16),
+        ({"settings": replace(QUICK, max_steps=2, evaluate_every=2, batch=2, accumulation=2)}, 16),
         ({"validation_sequences": 11}, 11),
         ({"validation_sequences": 10_000}, 20),  # all of them
     ],
 )
 def test_validation_takes_no_longer_than_the_training_before_it(saved, text_file, tmp_path, changes, expected):
     """A forward pass is less than half of a training pass, so twice the sequences; a count of one's own is taken."""
-    settings = replace(QUICK, batch_size=4, evaluate_every=1)
+    settings = replace(QUICK, batch=4, evaluate_every=1)
     (tmp_path / "valid.txt").write_text(text_file.read_text())
     config = TrainConfig(str(saved), (str(text_file),), length=20, settings=settings)
     config = replace(config, validation=str(tmp_path / "valid.txt"), **changes)
@@ -147,7 +148,7 @@ def test_longer_validation_texts_are_fewer(saved, text_file, tmp_path):
     (tmp_path / "short.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
     long = [{"prompt": "a", "completion": " b" * 100}] * 40
     (tmp_path / "long.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in long))
-    settings = replace(QUICK, batch_size=10, evaluate_every=1, max_steps=1)
+    settings = replace(QUICK, batch=10, evaluate_every=1, max_steps=1)
     config = TrainConfig(str(saved), (str(tmp_path / "short.jsonl"),), length=100, settings=settings)
     config = replace(config, validation=str(tmp_path / "long.jsonl"))
     run = train(config, tmp_path / "run").run

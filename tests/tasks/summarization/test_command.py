@@ -27,8 +27,8 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(
         "scalegrad.tasks.summarization.command.bars", lambda: contextlib.nullcontext(lambda *given: drawn.append(given))
     )
-    settings = ["--model", bert, "--recipe", "small", "--limit", "8", "--steps", "2", "--json"]
-    code, told, err = run(capsys, "train", out, *settings, "-o", "mle", "-o", "sg=0.8")
+    settings = ["--out", out, "--recipe", "small", "--limit", "8", "--max-steps", "2", "--json"]
+    code, told, err = run(capsys, "train", bert, *settings, "-o", "mle", "-o", "sg=0.8")
     assert code == 0
     assert [one["steps"] for one in json.loads(told)] == [2, 2]
     assert err.count("articles are longer than 192 tokens and cut there") == 1  # said once, for both objectives
@@ -55,7 +55,7 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
     articles = tmp_path / "articles.jsonl"
     long = "the cat sat on the mat . " * 60
     articles.write_text(f'{{"id": "a", "article": "the cat sat ."}}\nbroken\n{{"article": ""}}\n{{"text": "{long}"}}\n')
-    code, told, err = run(capsys, "summarize", articles, "--model", out / "mle", "--max-new-tokens", "4")
+    code, told, err = run(capsys, "write", out / "mle", articles, "--new-tokens", "4")
     assert code == 0
     lines = [json.loads(line) for line in told.splitlines()]
     assert [line["id"] for line in lines] == ["a", "line 2", "line 3", "line 4"]
@@ -67,11 +67,10 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
     )
     code, told, _ = run(
         capsys,
-        "summarize",
-        articles,
-        "-m",
+        "write",
         out / "mle",
-        "--max-new-tokens",
+        articles,
+        "--new-tokens",
         "4",
         "--out",
         tmp_path / "s.jsonl",
@@ -84,13 +83,19 @@ def test_train_evaluate_and_summarise(bert, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["train", "OUT", "--data", "./none"], "scalegrad: data: there is no file or folder ./none"),
-        (["train", "OUT", "--model", "./none"], "scalegrad: model: there is no file or folder ./none"),
-        (["train", "OUT", "--recipe", "big"], "scalegrad: --recipe must be one of paper, abstracts, small, finetune"),
-        (["train", "OUT", "--recipe", "small", "-o", "rl"], "scalegrad: objective must be mle, ul="),
-        (["evaluate", "OUT"], "scalegrad: there is no folder"),
-        (["summarize", "none.jsonl", "--model", "m"], "scalegrad: none.jsonl: there is no such file"),
-        (["summarize", "a.txt", "--model", "m", "--json"], "scalegrad: --json reports on standard output"),
+        (["train", "--out", "OUT", "--data", "./none"], "scalegrad: --data: there is no file or folder ./none"),
+        (["train", "./none", "--out", "OUT"], "scalegrad: MODEL: there is no file or folder ./none"),
+        (
+            ["train", "--out", "OUT", "--recipe", "big"],
+            "scalegrad: --recipe must be one of paper, abstracts, small, finetune",
+        ),
+        (
+            ["train", "--out", "OUT", "--recipe", "small", "-o", "rl"],
+            "scalegrad: Invalid value for -o: objective must be mle",
+        ),
+        (["evaluate", "OUT"], "scalegrad: FOLDER: there is no"),
+        (["write", "m", "none.jsonl"], "scalegrad: none.jsonl: there is no such file"),
+        (["write", "m", "a.txt", "--json"], "scalegrad: --json reports on standard output"),
     ],
 )
 def test_mistakes_end_with_one_sentence(arguments, sentence, tmp_path, capsys):
@@ -102,7 +107,7 @@ def test_mistakes_end_with_one_sentence(arguments, sentence, tmp_path, capsys):
 
 
 def test_help_has_an_example(capsys):
-    for verb in ("train", "evaluate", "summarize"):
+    for verb in ("train", "evaluate", "write"):
         code, out, _ = run(capsys, verb, "--help")
         assert code == 0
         assert f"Example: scalegrad summarize {verb}" in " ".join(out.split())

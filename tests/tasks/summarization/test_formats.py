@@ -134,8 +134,8 @@ def test_the_format_of_a_model(config, kind, room):
 
 def test_what_cannot_be_is_said():
     tokenizer = tiny_tokenizer()
-    with pytest.raises(ValueError, match="prompt is for causal models, and this is a bart"):
-        format_for(Model(BartConfig()), tokenizer, prompt="{article}")
+    with pytest.raises(ValueError, match="template is for causal models, and this is a bart"):
+        format_for(Model(BartConfig()), tokenizer, template="{article}")
     with pytest.raises(ValueError, match="no end symbol"):
         format_for(Model(GPT2Config()), tokenizer)
     tokenizer.add_special_tokens({"eos_token": "[SEP]"})

@@ -12,19 +12,20 @@ from scalegrad.data.pairs import Pair
 from scalegrad.integrations import hf
 from scalegrad.runs import Run
 from scalegrad.tasks.summarization.bertsum import BertSum, load_bert, load_bert_tokenizer
-from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
+from scalegrad.tasks.summarization.config import Evaluation, Task
+from scalegrad.tasks.summarization.evaluation import evaluate_run
 from scalegrad.tasks.summarization.formats import BertSumFormat, format_for
 from scalegrad.tasks.summarization.models import load_summarizer
 from scalegrad.tasks.summarization.noam import Noam
 from scalegrad.tasks.summarization.recipes import RECIPES, Recipe, paper
-from scalegrad.tasks.summarization.training import Task, selector_examples, train
+from scalegrad.tasks.summarization.training import selector_examples, train
 from scalegrad.tasks.summarization.writing import summarize
 from scalegrad.training import Settings
 from tests.tiny_bert import WORDS, save_tiny_bert, tiny_tokenizer
 
-QUIET = {"trackers": (), "weight_decay": 0.0, "max_grad_norm": 0.0, "precision": "fp32"}
+QUIET = {"tracker": (), "weight_decay": 0.0, "max_grad_norm": 0.0, "dtype": "float32"}
 RECIPE = Recipe(
-    selector=Settings(max_steps=4, batch_size=4, evaluate_every=2, **QUIET),
+    selector=Settings(max_steps=4, batch=4, evaluate_every=2, **QUIET),
     writer=Settings(max_steps=6, accumulation=2, evaluate_every=2, **QUIET),
     selector_rate=Noam(0.01, 2),
     encoder=Noam(0.01, 2),
@@ -32,7 +33,7 @@ RECIPE = Recipe(
     tokens=40,
     label_smoothing=0.1,
     decoder_shape={"decoder_layers": 1, "decoder_inner": 32},
-    max_new_tokens=8,
+    new_tokens=8,
 )
 
 
@@ -80,7 +81,7 @@ class StopAt:
 
 
 def test_stopped_in_either_stage_it_ends_with_the_same_weights(bert_folder, data, tmp_path):
-    task = Task(str(bert_folder), data, RECIPE)
+    task = Task(str(bert_folder), data=data, recipe=RECIPE)
     (whole,) = train(task, ["sg=0.8"], tmp_path / "whole")
     stopped = tmp_path / "stopped"
     for stage, step in (("selector", 3), ("sg=0.8", 5)):
@@ -105,7 +106,7 @@ def test_stopped_in_either_stage_it_ends_with_the_same_weights(bert_folder, data
 
 def test_stage_two_starts_from_stage_ones_encoder(bert_folder, data, tmp_path):
     recipe = replace(RECIPE, writer=replace(RECIPE.writer, max_steps=1, evaluate_every=1), encoder=Noam(1e-12, 1))
-    (fitted,) = train(Task(str(bert_folder), data, recipe), ["mle"], tmp_path)
+    (fitted,) = train(Task(str(bert_folder), data=data, recipe=recipe), ["mle"], tmp_path)
     taught = load_bert(tmp_path / "selector" / "model").state_dict()
     given = load_bert(bert_folder).state_dict()
     ours = fitted.model.bert.state_dict()
@@ -116,8 +117,8 @@ def test_stage_two_starts_from_stage_ones_encoder(bert_folder, data, tmp_path):
 
 
 def test_another_run_in_the_folder_is_refused(bert_folder, data, tmp_path):
-    train(Task(str(bert_folder), data, RECIPE), ["mle"], tmp_path)
-    other = Task(str(bert_folder), data, replace(RECIPE, label_smoothing=0.0))
+    train(Task(str(bert_folder), data=data, recipe=RECIPE), ["mle"], tmp_path)
+    other = Task(str(bert_folder), data=data, recipe=replace(RECIPE, label_smoothing=0.0))
     with pytest.raises(ValueError, match=r"its recipe\.label_smoothing is 0\.1, not 0\.0"):
         train(other, ["mle"], tmp_path)
     with pytest.raises(ValueError, match="at least one objective"):
@@ -129,18 +130,18 @@ def test_twenty_pairs_are_learned_by_heart(tmp_path):
     pairs = made_pairs(20, seed=5)
     bert = save_tiny_bert(tmp_path / "bert", width=64, dropout=0.0)
     recipe = Recipe(
-        writer=Settings(max_steps=110, batch_size=20, evaluate_every=110, **QUIET),
+        writer=Settings(max_steps=110, batch=20, evaluate_every=110, **QUIET),
         encoder=Noam(0.004, 20),
         decoder=Noam(0.02, 20),
         decoder_shape={"decoder_layers": 2, "decoder_inner": 128, "decoder_dropout": 0.0},
     )
     data = save_pairs(tmp_path / "data", train=pairs, validation=pairs)
-    (fitted,) = train(Task(str(bert), data, recipe), ["sg=0.8"], tmp_path / "out")
+    (fitted,) = train(Task(str(bert), data=data, recipe=recipe), ["sg=0.8"], tmp_path / "out")
     model, tokenizer = load_summarizer(str(fitted.run.path), "cpu")
     form = format_for(model, tokenizer)
     expected = [pair.references[0] for pair in pairs]
-    assert summarize(model, form, pairs, "greedy", max_new_tokens=20) == expected
-    assert summarize(model, form, pairs, "beam=5,gnmt=1.0", max_new_tokens=20, batch=7) == expected
+    assert summarize(model, form, pairs, "greedy", new_tokens=20) == expected
+    assert summarize(model, form, pairs, "beam=5,gnmt=1.0", new_tokens=20, batch=7) == expected
 
 
 def test_label_smoothing_under_scalegrad_through_the_model(bert_folder):
@@ -219,10 +220,10 @@ def test_any_encoder_decoder_and_any_causal_model(save, prompt, data, tmp_path):
     """Two steps, an evaluation with β chosen and a stochastic decoding; the source counts as seen only where asked."""
     torch.manual_seed(0)
     save(tmp_path / "model")
-    recipe = Recipe(writer=Settings(max_steps=2, batch_size=4, evaluate_every=1, **QUIET), target_tokens=12)
-    task = Task(str(tmp_path / "model"), data, recipe, prompt=prompt)
+    recipe = Recipe(writer=Settings(max_steps=2, batch=4, evaluate_every=1, **QUIET), target_tokens=12)
+    task = Task(str(tmp_path / "model"), data=data, recipe=recipe, template=prompt)
     (fitted,) = train(task, ["sg=0.5"], tmp_path / "out")
-    how = Evaluation(betas=(0.0, 1.0), strategies=("top_k=40",), max_new_tokens=6, mover=False)
+    how = Evaluation(betas=(0.0, 1.0), strategies=("top_k=40",), new_tokens=6, mover=False)
     found = evaluate_run(
         Run.open(tmp_path / "out" / "sg=0.5"), "made", task.pairs("validation"), task.pairs("test"), how
     )
@@ -243,19 +244,19 @@ def test_a_causal_model_stops_where_its_summaries_end(tmp_path):
     save_gpt2(tmp_path / "model", end=2, n_embd=64, n_layer=2, **still)
     pairs = made_pairs(8, seed=5)
     data = save_pairs(tmp_path / "data", train=pairs, validation=pairs)
-    settings = Settings(max_steps=80, batch_size=8, evaluate_every=80, learning_rate=5e-3, **QUIET)
+    settings = Settings(max_steps=80, batch=8, evaluate_every=80, learning_rate=5e-3, **QUIET)
     recipe = Recipe(writer=settings, target_tokens=12)
-    task = Task(str(tmp_path / "model"), data, recipe, prompt="{article} show :")
+    task = Task(str(tmp_path / "model"), data=data, recipe=recipe, template="{article} show :")
     (fitted,) = train(task, ["mle"], tmp_path / "out")
     model, tokenizer = load_summarizer(str(fitted.run.path), "cpu")
     assert model.generation_config.eos_token_id == [2, tokenizer.eos_token_id]
-    form = format_for(model, tokenizer, target_tokens=12, prompt="{article} show :")
-    written = summarize(model, form, pairs, "greedy", max_new_tokens=20)
+    form = format_for(model, tokenizer, target_tokens=12, template="{article} show :")
+    written = summarize(model, form, pairs, "greedy", new_tokens=20)
     assert written == [pair.references[0] for pair in pairs]
 
 
 def test_limits_of_a_task(data):
-    task = Task("minilm", data, RECIPE, limit=8)
+    task = Task("minilm", data=data, recipe=RECIPE, limit=8)
     assert [len(task.pairs(split)) for split in ("train", "validation", "test")] == [8, 2, 2]
 
 

@@ -7,9 +7,10 @@ from scalegrad import decoding
 from scalegrad.data.pairs import Pair
 from scalegrad.tasks.summarization import writing
 from scalegrad.tasks.summarization.bertsum import BertSum, load_bert, load_bert_tokenizer
+from scalegrad.tasks.summarization.config import BEAM
 from scalegrad.tasks.summarization.formats import format_for
 from scalegrad.tasks.summarization.selection import choose_beta
-from scalegrad.tasks.summarization.writing import BEAM, summarize
+from scalegrad.tasks.summarization.writing import summarize
 
 PAIRS = [
     Pair("1", ("the cat sat on the mat .", "it was red ."), ("the cat",)),
@@ -37,7 +38,7 @@ def test_the_papers_beam():
 @pytest.mark.parametrize("strategy", ["greedy", "beam=3,gnmt=1.0,block_words=3", "top_p=0.9"])
 def test_a_summary_does_not_depend_on_its_batch(summarizer, strategy):
     told = []
-    options = {"max_new_tokens": 7, "seed": 2}
+    options = {"new_tokens": 7, "seed": 2}
     together = summarize(*summarizer, PAIRS, strategy, progress=lambda *done: told.append(done), batch=3, **options)
     assert together == summarize(*summarizer, PAIRS, strategy, batch=1, **options)
     assert together[1] == ""
@@ -46,7 +47,7 @@ def test_a_summary_does_not_depend_on_its_batch(summarizer, strategy):
 
 
 def test_running_out_of_memory_halves_the_batch(summarizer, monkeypatch):
-    expected = summarize(*summarizer, PAIRS, "greedy", max_new_tokens=5)
+    expected = summarize(*summarizer, PAIRS, "greedy", new_tokens=5)
     sizes = []
 
     def tight(model, inputs, *arguments, **options):
@@ -56,7 +57,7 @@ def test_running_out_of_memory_halves_the_batch(summarizer, monkeypatch):
         return decoding.generate(model, inputs, *arguments, **options)
 
     monkeypatch.setattr(writing, "generate", tight)
-    assert summarize(*summarizer, PAIRS, "greedy", max_new_tokens=5, batch=4) == expected
+    assert summarize(*summarizer, PAIRS, "greedy", new_tokens=5, batch=4) == expected
     assert sizes == [3, 2, 1, 1, 1]
 
 

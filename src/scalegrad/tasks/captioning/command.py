@@ -6,15 +6,19 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from rich.console import Console
+from cyclopts import App
 
 from scalegrad.counts import counted
+from scalegrad.decoding.strategies import parse as parse_strategy
 from scalegrad.extras import need
+from scalegrad.models.pretrained import find_place
+from scalegrad.objectives import Objective
 from scalegrad.objectives import parse as parse_objective
+from scalegrad.options import FLAT, AsJson, Overwrite, SkipBad, option, several
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:
@@ -24,70 +28,90 @@ if TYPE_CHECKING:
     from scalegrad.tasks.captioning.report import CaptionRun
     from scalegrad.tasks.captioning.scoring import Told
 
-app = typer.Typer(
+app = App(
+    name="caption",
     help="Paragraphs about images: train a captioner, score it, use it.\n\n"
     "Example: scalegrad caption train --out captioner",
-    no_args_is_help=True,
 )
 
 ON_PAGE = 6  # pictures on the page
-
-Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the runs, captions.json and report.html go.")]
-Objectives = Annotated[
-    list[str] | None,
-    typer.Option("--objective", "-o", help="mle, ul=α or sg=γ. May be repeated (default: mle, ul=0.5, sg=0.5)."),
-]
-Scale = Annotated[str, typer.Option(help="Drawn scenes: small (minutes on a CPU) or large (a GPU).")]
-Seeds = Annotated[int, typer.Option(help="Train each objective this many times, with other seeds.")]
-Train = Annotated[Path | None, typer.Option("--train", metavar="FILE", help="COCO captions to train on, not scenes.")]
-Valid = Annotated[Path | None, typer.Option("--valid", metavar="FILE", help="COCO captions for validation.")]
-Test = Annotated[Path | None, typer.Option("--test", metavar="FILE", help="COCO captions for the figures.")]
-Features = Annotated[
-    Path | None,
-    typer.Option(metavar="PATH", help="Region features: a folder of .npy or .npz, or one file for all."),
-]
-Images = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Images named by id, to extract features from.")]
-Extractor = Annotated[
-    str, typer.Option(help="With --images: a DETR-like detector or vision backbone, hub name or folder.")
-]
-Genome = Annotated[bool, typer.Option("--visual-genome", help="Check that the splits have the published sizes.")]
-Epochs = Annotated[int | None, typer.Option(help="Passes over the training paragraphs (default: the recipe's).")]
-Parallel = Annotated[
-    int, typer.Option(help="Drawn scenes: trainings at a time, each a process (0: all on a CPU, one on a GPU).")
-]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out items that cannot be read, and count them.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew, whatever FOLDER holds.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Paragraphs = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="COCO captions to score on (default: test scenes).")
-]
-Strategies = Annotated[
-    list[str] | None,
-    typer.Option("--strategy", "-s", help="How to decode, such as greedy,soft_block=3. May be repeated."),
-]
-Strategy = Annotated[str, typer.Option("--strategy", "-s", help="How to decode.")]
-ModelOrNone = Annotated[str | None, typer.Argument(metavar="MODEL", help="A run's folder, or a saved captioner.")]
-Pictures = Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Image files.")]
-Model = Annotated[str, typer.Option("--model", "-m", help="A run's folder, or a saved captioner.")]
-Limit = Annotated[int | None, typer.Option(help="Describe only this many images, the first ones.")]
+PAPER_OBJECTIVES = tuple(parse_objective(text) for text in ("mle", "ul=0.5", "sg=0.5"))
+MODEL = "A run's folder, or a saved captioner."
 
 
-@app.command()
+@dataclass(frozen=True, kw_only=True)
+class Seeing:
+    """Where the captioner's regions come from: features that are there, or images to extract them from."""
+
+    features: Path | None = None
+    """Region features: a folder of .npy or .npz, or one file for all."""
+    images: Path | None = None
+    """Folder of images named by id, to extract features from."""
+
+    def __post_init__(self) -> None:
+        for name in ("features", "images"):
+            path = getattr(self, name)
+            if path is not None and not path.exists():
+                raise FileNotFoundError(f"{name}: there is no file or folder {path}")
+
+    def check(self) -> None:
+        """Refuse both, and neither."""
+        if (self.features is None) == (self.images is None):
+            raise ValueError("give --features PATH or --images FOLDER: a captioner sees images through region features")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Captioning:
+    """What to train a captioner on, and how often. Without files: drawn scenes that come with the package."""
+
+    objective: Annotated[tuple[Objective, ...], several(parse_objective)] = PAPER_OBJECTIVES
+    """mle, ul=α or sg=γ. May be repeated."""
+    scale: str = "small"
+    """Drawn scenes: small (minutes on a CPU) or large (a GPU)."""
+    seeds: int = 1
+    """Train each objective this many times, with other seeds."""
+    train: Path | None = None
+    """COCO captions to train on, not scenes."""
+    valid: Path | None = None
+    """COCO captions for validation."""
+    test: Path | None = None
+    """COCO captions for the figures."""
+    extractor: str = "scenes"
+    """With --images: a DETR-like detector or vision backbone, hub name or folder."""
+    epochs: int | None = None
+    """Passes over the training paragraphs (default: the recipe's)."""
+    parallel: int = 0
+    """Drawn scenes: trainings at a time, each a process (0: all on a CPU, one on a GPU)."""
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise ValueError(f"seeds must be at least 1, not {self.seeds}")
+        if self.epochs is not None and self.epochs < 1:
+            raise ValueError(f"epochs must be at least 1, not {self.epochs}")
+        if self.scale not in ("small", "large"):
+            raise ValueError(f"scale must be one of small, large, not {self.scale!r}")
+        if 0 < len(self.files()) < 3:
+            raise ValueError("--train, --valid and --test belong together: give all three, or none for drawn scenes")
+        for name, path in self.files().items():
+            if not path.exists():
+                raise FileNotFoundError(f"{name}: there is no file {path}")
+
+    def files(self) -> dict[str, Path]:
+        """The files by split; none for drawn scenes."""
+        paths = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {name: path for name, path in paths.items() if path is not None}
+
+
+_CAPTIONING, _SEEING = Captioning(), Seeing()
+
+
+@app.command(sort_key=1)
 def train(
-    out: Out = Path("captioner"),
-    objective: Objectives = None,
-    scale: Scale = "small",
-    seeds: Seeds = 1,
-    train: Train = None,
-    valid: Valid = None,
-    test: Test = None,
-    features: Features = None,
-    images: Images = None,
-    extractor: Extractor = "scenes",
-    visual_genome: Genome = False,
-    epochs: Epochs = None,
+    *,
+    out: Annotated[Path, option(help="Folder of the runs, captions.json and report.html.")] = Path("captioner"),
+    captioning: Annotated[Captioning, FLAT] = _CAPTIONING,
+    seeing: Annotated[Seeing, FLAT] = _SEEING,
     skip_bad: SkipBad = False,
-    parallel: Parallel = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -97,52 +121,44 @@ def train(
 
     Example: scalegrad caption train --out captioner
     """
+    from scalegrad.runs import check_writable_folder, write_json
+
+    files = captioning.files()
+    if files:
+        seeing.check()
+    check_writable_folder(out, "out")
     need("transformers", extra="caption")
     quiet_transformers()
-    from dataclasses import replace
-
-    from scalegrad.runs import check_writable_folder, write_json
-    from scalegrad.tasks.captioning.experiment import PAPER_OBJECTIVES
     from scalegrad.tasks.captioning.problems import Problems
-    from scalegrad.tasks.captioning.runs import SCALES, caption_experiment, run_scenes, summary, trainings_at_a_time
+    from scalegrad.tasks.captioning.runs import caption_experiment, run_scenes, summary, trainings_at_a_time
     from scalegrad.tasks.captioning.training import PAPER
 
-    objectives = [parse_objective(text) for text in objective] if objective else list(PAPER_OBJECTIVES)
-    if seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, not {seeds}")
-    if epochs is not None and epochs < 1:
-        raise ValueError(f"--epochs must be at least 1, not {epochs}")
-    if scale not in SCALES:
-        raise ValueError(f"--scale must be one of {', '.join(SCALES)}, not {scale!r}")
-    files = {"train": train, "valid": valid, "test": test}
-    own = [name for name, path in files.items() if path is not None]
-    if own and len(own) < 3:
-        raise ValueError("--train, --valid and --test belong together: give all three, or none for drawn scenes")
-    check_writable_folder(out, "--out")
+    objectives, seeds, epochs = list(captioning.objective), captioning.seeds, captioning.epochs
     problems = Problems(skip_bad)
-    with bars() as told:
-        if own:
-            named = {name: path for name, path in files.items() if path}
-            splits = _splits(named, features, images, extractor, problems, out, visual_genome, told)
+    with bars() as progress:
+        if files:
+            splits = _splits(files, seeing, captioning.extractor, problems, out, progress)
             recipe = PAPER if epochs is None else replace(PAPER, epochs=epochs)
-            runs = caption_experiment(splits, recipe, out, objectives, range(seeds), overwrite=overwrite, told=told)
+            runs = caption_experiment(splits, recipe, out, objectives, range(seeds), overwrite=overwrite, told=progress)
         else:
-            at_a_time = parallel or trainings_at_a_time(len(objectives) * seeds)
-            options: dict[str, Any] = {"epochs": epochs, "overwrite": overwrite, "told": told}
-            runs = run_scenes(scale, out, objectives, seeds, at_a_time, **options)
+            at_a_time = captioning.parallel or trainings_at_a_time(len(objectives) * seeds)
+            options: dict[str, Any] = {"epochs": epochs, "overwrite": overwrite, "told": progress}
+            runs = run_scenes(captioning.scale, out, objectives, seeds, at_a_time, **options)
     write_json(out / "captions.json", {"runs": summary(runs), "left_out": problems.as_dict()})
     _report_problems(problems)
-    _show(runs, out, test.name if test else "scenes", images, as_json)
+    _show(runs, out, captioning.test.name if captioning.test else "scenes", seeing.images, as_json)
 
 
-@app.command()
+@app.command(sort_key=2)
 def evaluate(
-    model: ModelOrNone = None,
-    paragraphs: Paragraphs = None,
-    features: Features = None,
-    images: Images = None,
-    strategy: Strategies = None,
-    limit: Limit = None,
+    model: Annotated[str | None, option(help=MODEL)] = None,
+    *,
+    paragraphs: Annotated[Path | None, option(help="COCO captions to score on (default: test scenes).")] = None,
+    seeing: Annotated[Seeing, FLAT] = _SEEING,
+    strategy: Annotated[
+        tuple[str, ...], option(help="How to decode, such as greedy,soft_block=3. May be repeated.")
+    ] = ("greedy", "greedy,soft_block=3"),
+    limit: Annotated[int | None, option(help="Describe only the first N images.")] = None,
     skip_bad: SkipBad = False,
     as_json: AsJson = False,
 ) -> None:
@@ -152,49 +168,69 @@ def evaluate(
 
     Example: scalegrad caption evaluate --paragraphs val.json
     """
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, not {limit}")
+    for text in strategy:
+        parse_strategy(text)
+    if model is None and paragraphs is None:
+        raise ValueError("give MODEL to score it, or --paragraphs FILE for the figures of those who wrote them")
+    if paragraphs is not None and not paragraphs.exists():
+        raise FileNotFoundError(f"paragraphs: there is no file {paragraphs}")
+    if model is not None:
+        find_place(model)
+        if paragraphs is not None:
+            seeing.check()
     from scalegrad.tasks.captioning.paragraphs import read_coco
     from scalegrad.tasks.captioning.problems import Problems
-    from scalegrad.tasks.captioning.scoring import describe, repetitiveness, score
 
-    if limit is not None and limit < 1:
-        raise ValueError(f"--limit must be at least 1, not {limit}")
     problems = Problems(skip_bad)
     items = read_coco(paragraphs, problems)[:limit] if paragraphs else None
+    from scalegrad.tasks.captioning.scoring import describe, repetitiveness, score
+
     if model is None:
-        if items is None:
-            raise ValueError("give MODEL to score it, or --paragraphs FILE for the figures of those who wrote them")
-        found = {"human": repetitiveness([item.paragraph for item in items])}
+        figures = {"human": repetitiveness([item.paragraph for item in items or []])}
     else:
         quiet_transformers()
-        with bars() as told, status(f"loading {model}"):
+        with bars() as progress, status(f"loading {model}"):
             network, tokenizer = _load(model)
             cache = _kept_beside(model, paragraphs)
-            examples = _examples(items, network, features, images, cache, problems, limit, told)
+            examples = _examples(items, network, seeing, cache, problems, limit, progress)
         references = [item.paragraph for item in examples]
-        found = {"human": repetitiveness(references)}
-        for text in strategy or ["greedy", "greedy,soft_block=3"]:
+        figures = {"human": repetitiveness(references)}
+        for text in strategy:
             keys = [item.image_id for item in examples]
             made = describe(network, tokenizer, [item.regions for item in examples], text, keys=keys)
-            found[text] = score(made, references)
+            figures[text] = score(made, references)
     _report_problems(problems)
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(figures, indent=2))
     else:
-        _print_figures(found, str(paragraphs or "drawn test scenes"))
+        _print_figures(figures, str(paragraphs or "drawn test scenes"))
 
 
-@app.command()
-def caption(
-    image: Pictures,
-    model: Model,
-    strategy: Strategy = "greedy,soft_block=3",
+@app.command(name="describe", sort_key=3)
+def describe_images(
+    model: Annotated[str, option(help=MODEL)],
+    image: tuple[Path, ...],
+    *,
+    strategy: Annotated[str, option(help="How to decode.")] = "greedy,soft_block=3",
     skip_bad: SkipBad = False,
     as_json: AsJson = False,
 ) -> None:
     """Describe images with a trained captioner, a paragraph each.
 
-    Example: scalegrad caption caption beach.png street.jpg --model captioner/sg-0.5-seed0
+    Example: scalegrad caption describe captioner/sg-0.5-seed0 beach.png street.jpg
+
+    Parameters
+    ----------
+    image
+        Image files.
     """
+    parse_strategy(strategy)
+    for path in image:
+        if not path.exists() and not skip_bad:
+            raise FileNotFoundError(f"image: there is no file {path}")
+    find_place(model)
     quiet_transformers()
     from scalegrad.tasks.captioning.extraction import extract, load_extractor
     from scalegrad.tasks.captioning.problems import Problems
@@ -205,34 +241,31 @@ def caption(
         network, tokenizer = _load(model)
         if not network.config.regions_from:
             raise ValueError(f"{model} was trained on features made elsewhere: it cannot see images")
-        found = extract({str(path): path for path in image}, load_extractor(network.config.regions_from), problems)
-    texts = describe(network, tokenizer, list(found.values()), strategy, keys=list(found)) if found else []
+        regions = extract({str(path): path for path in image}, load_extractor(network.config.regions_from), problems)
+    texts = describe(network, tokenizer, list(regions.values()), strategy, keys=list(regions)) if regions else []
     if as_json:
-        print(json.dumps(dict(zip(found, texts, strict=True)), indent=2, ensure_ascii=False))
+        print(json.dumps(dict(zip(regions, texts, strict=True)), indent=2, ensure_ascii=False))
     else:
-        for name, text in zip(found, texts, strict=True):
+        for name, text in zip(regions, texts, strict=True):
             print(f"{name}: {text}")
     _report_problems(problems)
 
 
 def _splits(
-    files: Mapping[str, Path], features: Path | None, images: Path | None, extractor: str, problems: Problems,
-    cache: Path, visual_genome: bool, told: Told,
-) -> Splits:  # fmt: skip
+    files: Mapping[str, Path], seeing: Seeing, extractor: str, problems: Problems, cache: Path, progress: Told
+) -> Splits:
     """The user's own paragraphs and features."""
     from scalegrad.tasks.captioning.experiment import file_splits
     from scalegrad.tasks.captioning.extraction import features_of
     from scalegrad.tasks.captioning.features import open_features
 
-    if (features is None) == (images is None):
-        raise ValueError("give --features PATH or --images FOLDER: a captioner sees images through region features")
+    images, features = seeing.images, seeing.features
     return file_splits(
         files,
-        lambda: features_of(images, extractor, cache, problems, told) if images else open_features(features or ""),
+        lambda: features_of(images, extractor, cache, problems, progress) if images else open_features(features or ""),
         f"{images} by {extractor}" if images else str(features),
         "" if features else extractor,
         problems=problems,
-        published=visual_genome,
     )
 
 
@@ -254,26 +287,32 @@ def _kept_beside(model: str, paragraphs: Path | None) -> Path | None:
 
 
 def _examples(
-    items: Any, network: Any, features: Path | None, images: Path | None, cache: Path | None, problems: Problems,
-    limit: int | None, told: Told,
-) -> list[Example]:  # fmt: skip
+    items: Any,
+    network: Any,
+    seeing: Seeing,
+    cache: Path | None,
+    problems: Problems,
+    limit: int | None,
+    progress: Told,
+) -> list[Example]:
     from scalegrad.tasks.captioning.dataset import examples_of
     from scalegrad.tasks.captioning.experiment import scene_examples
     from scalegrad.tasks.captioning.extraction import features_of
     from scalegrad.tasks.captioning.features import open_features
 
     if items is None:
-        return scene_examples("test", limit or 200, told)
-    if (features is None) == (images is None):
-        raise ValueError("give --features PATH or --images FOLDER: a captioner sees images through region features")
+        return scene_examples("test", limit or 200, progress)
+    images = seeing.images
     maker = network.config.regions_from
     if images and not maker:
         raise ValueError("this captioner was trained on features made elsewhere: give --features PATH, not --images")
-    regions = features_of(images, maker, cache, problems, told) if images else open_features(features or "")
+    regions = features_of(images, maker, cache, problems, progress) if images else open_features(seeing.features or "")
     return examples_of(items, regions, problems)
 
 
 def _show(runs: list[CaptionRun], out: Path, corpus: str, images: Path | None, as_json: bool) -> None:
+    from rich.console import Console
+
     from scalegrad.results.comparison import write_page
     from scalegrad.results.comparison.terminal import print_comparison, print_table
     from scalegrad.tasks.captioning.report import choose_strengths, compare_captions, compare_stochastic
@@ -311,6 +350,8 @@ def _pictures(names: Sequence[str], corpus: str, images: Path | None) -> dict[st
 
 
 def _print_figures(found: Mapping[str, Mapping[str, float]], corpus: str) -> None:
+    from rich.console import Console
+
     from scalegrad.results.comparison import Comparison, System
     from scalegrad.results.comparison.terminal import print_table
     from scalegrad.tasks.captioning.report import FIGURES

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from scalegrad.extras import need
-from scalegrad.models.pretrained import find_device
+from scalegrad.models.pretrained import find_device, find_place
 
 
 def load_captioner(name: str) -> tuple[Any, Any]:
     """Captioner and tokenizer from a run's folder, or one that `save_pretrained` wrote; on the accelerator."""
-    folder = Path(name).expanduser()
-    if (folder / "model" / "config.json").is_file():
-        folder = folder / "model"
-    if not (folder / "config.json").is_file():
-        raise FileNotFoundError(f"{name} holds no captioner: there is no config.json in it or in its model folder")
+    folder = find_place(name)
+    if folder is None or not (folder / "config.json").is_file():
+        raise FileNotFoundError(f"model: {name} holds no captioner: expected the folder of a run, or of a saved model")
     hf = need("transformers", extra="caption")
     from scalegrad.tasks.captioning.captioner import Captioner, CaptionerConfig
 

@@ -37,7 +37,7 @@ def describe(
         part = slice(start, start + batch)
         inputs = {name: value.to(model.device) for name, value in regions_batch(regions[part]).items()}
         ids = decoding.generate(
-            model, inputs, strategy, max_new_tokens=MOST_TOKENS, seed=seed, keys=names[part], tokenizer=tokenizer
+            model, inputs, strategy, new_tokens=MOST_TOKENS, seed=seed, keys=names[part], tokenizer=tokenizer
         )
         texts += [text_of(tokenizer, row) for row in ids]
     return texts

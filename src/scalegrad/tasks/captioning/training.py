@@ -31,7 +31,7 @@ class Recipe:
     dropout: float = 0.5
     more_than: int = 4
     epochs: int = 30
-    batch_size: int = 10
+    batch: int = 10
     learning_rate: float = 5e-4
     decay: float = 0.8
     decay_epochs: float = 3
@@ -65,10 +65,10 @@ class Recipe:
     def steps(self, examples: int) -> int:
         """Steps of the whole run on so many examples.
 
-        >>> Recipe(epochs=2, batch_size=10).steps(25)
+        >>> Recipe(epochs=2, batch=10).steps(25)
         6
         """
-        return self.epochs * math.ceil(examples / self.batch_size)
+        return self.epochs * math.ceil(examples / self.batch)
 
     def sampling(self, epoch: float) -> float:
         """The probability that the model reads its own word, after so many epochs.
@@ -86,7 +86,7 @@ SCENES = Recipe(
     attention_size=64,
     dropout=0.1,
     epochs=6,
-    batch_size=32,
+    batch=32,
     learning_rate=5e-3,
     decay=1.0,
     warmup_epochs=0.4,
@@ -96,7 +96,7 @@ SCENES = Recipe(
 )
 
 # The same on a GPU, in a few minutes for nine runs side by side.
-SCENES_LARGE = replace(SCENES, hidden_size=512, attention_size=256, dropout=0.3, batch_size=128, learning_rate=2e-3)
+SCENES_LARGE = replace(SCENES, hidden_size=512, attention_size=256, dropout=0.3, batch=128, learning_rate=2e-3)
 
 
 class ClampedAdam(torch.optim.Adam):
@@ -144,18 +144,18 @@ def settings_of(recipe: Recipe, steps_in_epoch: int, seed: int) -> Settings:
     steps = recipe.epochs * steps_in_epoch
     return Settings(
         max_steps=steps,
-        batch_size=recipe.batch_size,
+        batch=recipe.batch,
         learning_rate=recipe.learning_rate,
         schedule="constant",  # the scheduler comes with the optimizer
         weight_decay=0.0,
         max_grad_norm=0.0,
         evaluate_every=max(1, steps // recipe.evaluations),
-        evaluation_batch_size=max(recipe.batch_size, 50),
+        evaluation_batch=max(recipe.batch, 50),
         log_every=max(1, steps // 20),
         patience=recipe.patience,
         seed=seed,
-        precision="fp32",  # an LSTM this small is bound by its steps, not by its products
-        trackers=("none",),
+        dtype="float32",  # an LSTM this small is bound by its steps, not by its products
+        tracker=("none",),
     )
 
 
@@ -189,7 +189,7 @@ def train_captioner(
         )
     )
     model.generation_config.suppress_tokens = [tokenizer.unk_token_id]  # an unknown word is nothing to say
-    steps_in_epoch = math.ceil(len(train) / recipe.batch_size)
+    steps_in_epoch = math.ceil(len(train) / recipe.batch)
     return fit(
         model,
         objective,
@@ -200,7 +200,7 @@ def train_captioner(
         collate=collate,
         tokenizer=tokenizer,
         optimizers=optimizers(recipe, steps_in_epoch),
-        batch_sampler=by_length(recipe.batch_size),
+        batch_sampler=by_length(recipe.batch),
         callbacks=[sampling_callback(recipe, steps_in_epoch), *callbacks],
     )
 

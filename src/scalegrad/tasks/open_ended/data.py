@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from scalegrad.counts import counted
 from scalegrad.data import encode_corpus, read_texts, wikitext2, wikitext103
 from scalegrad.decoding import start_ids
 from scalegrad.extras import need
+from scalegrad.tasks.open_ended.config import Fields
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Ids: TypeAlias = NDArray[np.int32]
 Whole: TypeAlias = NDArray[np.int64]
@@ -35,21 +37,6 @@ PROTOCOLS = ("plain", "paper")
 _SUFFIXES = (".txt", ".jsonl", ".ndjson", ".csv")
 _PIECE = 100_000  # characters of a long text given to the tokenizer at a time
 _BATCH = 256  # texts given to it at a time
-
-
-@dataclass(frozen=True)
-class Fields:
-    """Where a record keeps its text: in one field, or in two, a prompt and a completion. By default the usual names."""
-
-    text: str | None = None
-    prompt: str | None = None
-    completion: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.prompt is None) != (self.completion is None):
-            raise ValueError("name the field of the prompt and that of the completion, or neither")
-        if self.text is not None and self.prompt is not None:
-            raise ValueError(f"name the field of the text ({self.text!r}) or those of prompt and completion, not both")
 
 
 @dataclass(frozen=True)
@@ -139,6 +126,8 @@ class Examples:
         return len(self.starts)
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
+        import torch
+
         start, size = int(self.starts[index]), int(self.lengths[index])
         ids = torch.tensor([*self.start, *self.ids[start : start + size].tolist()])
         labels = ids.clone()
@@ -282,10 +271,23 @@ def _read(source: str, fields: Fields) -> Iterator[_Texts | _Pairs]:
             yield _read_file(file, fields)
         if not files:
             yield _read_records(_hub(str(path), []), source, fields)
-    elif path.exists() or source.startswith((".", "/", "~")) or path.suffix in (*_SUFFIXES, ".gz", ".xz"):
+    elif _is_local(source):
         yield _read_file(path, fields)  # says so if it is not there
     else:
         yield _read_records(_hub(name, split.split(":") if split else []), source, fields)
+
+
+def check_sources(sources: Iterable[str]) -> None:
+    """Refuse files and folders that are not there, before anything else is read."""
+    for source in sources:
+        if source not in EMBEDDED and _is_local(source) and not Path(source).expanduser().exists():
+            raise FileNotFoundError(f"data: there is no file or folder {source}; it may be {SOURCES}")
+
+
+def _is_local(source: str) -> bool:
+    """Whether a name is meant as a file or folder here, and not as a data set of the hub."""
+    path = Path(source).expanduser()
+    return path.exists() or source.startswith((".", "/", "~")) or path.suffix in (*_SUFFIXES, ".gz", ".xz")
 
 
 def _without_headings(wikitext: str) -> str:
@@ -305,11 +307,11 @@ def _readable(path: Path) -> bool:
 def _read_file(path: Path, fields: Fields) -> _Texts | _Pairs:
     if Path(path.name.removesuffix(".gz").removesuffix(".xz")).suffix == ".txt":
         return _Texts(["".join(f"{line}\n" for line in read_texts(path))])
-    if fields.prompt is not None:
-        return _Pairs(_pairs(path, fields.prompt, fields.completion or ""))
-    if fields.text is None and _has(path, "prompt") and _has(path, "completion"):
+    if fields.prompt_field is not None:
+        return _Pairs(_pairs(path, fields.prompt_field, fields.completion_field or ""))
+    if fields.field is None and _has(path, "prompt") and _has(path, "completion"):
         return _Pairs(_pairs(path, "prompt", "completion"))
-    return _Texts(read_texts(path, fields.text))
+    return _Texts(read_texts(path, fields.field))
 
 
 def _pairs(path: Path, prompt: str, completion: str) -> Iterator[Pair]:
@@ -341,12 +343,12 @@ def _hub(name: str, rest: list[str]) -> Any:
 
 def _read_records(table: Any, source: str, fields: Fields) -> _Texts | _Pairs:
     names = list(table.column_names)
-    prompt, completion = fields.prompt or "prompt", fields.completion or "completion"
-    if fields.prompt is not None or (fields.text is None and {"prompt", "completion"} <= set(names)):
+    prompt, completion = fields.prompt_field or "prompt", fields.completion_field or "completion"
+    if fields.prompt_field is not None or (fields.field is None and {"prompt", "completion"} <= set(names)):
         _check_column(names, prompt, source)
         _check_column(names, completion, source)
         return _Pairs(zip(_strings(table, prompt, source), _strings(table, completion, source), strict=True))
-    text = fields.text or (names[0] if len(names) == 1 else "text")
+    text = fields.field or (names[0] if len(names) == 1 else "text")
     _check_column(names, text, source)
     return _Texts(_strings(table, text, source))
 

@@ -8,69 +8,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from rich.console import Console
-
 from scalegrad import objectives
+from scalegrad.decoding.strategies import parse
 from scalegrad.extras import need
-from scalegrad.runs.terminal import Device, Dtype, Start, Trust, bars, quiet_transformers, read_batch, status
+from scalegrad.models.pretrained import check_causal, is_run
+from scalegrad.options import FLAT, AsJson, Loading, Model, Overwrite, option
+from scalegrad.runs.terminal import bars, quiet_transformers, status
+from scalegrad.tasks.open_ended.config import Evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scalegrad.runs import Run
     from scalegrad.tasks.open_ended.evaluation import Part
 
-Model = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL", help="A run's folder, a model's folder, a hub name, a .gguf file, or base, which is shipped."
-    ),
-]
-Corpora = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--corpus",
-        metavar="NAME",
-        help="wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH or a file. May be repeated.",
-    ),
-]
-Strategies = Annotated[
-    list[str] | None,
-    typer.Option("--strategy", "-s", help="How to decode, such as greedy or greedy,gamma=0.2. May be repeated."),
-]
-Gamma = Annotated[
-    float | None, typer.Option(help="γ of the calibrated perplexity (default: what the model was trained with).")
-]
-Prefixes = Annotated[int | None, typer.Option(help="Continue only this many prefixes, evenly spread; 0: none.")]
-Chunks = Annotated[int | None, typer.Option(help="Predict only this many chunks, evenly spread; 0: none.")]
-New = Annotated[int, typer.Option("--new-tokens", help="Tokens to generate after each prefix.")]
-Samples = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Where to keep the texts (default: in a run's own folder).")
-]
-Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the rows as well, a line of JSON each.")]
-Seed = Annotated[int, typer.Option(help="Seed of sampled texts, and of the draw of IMDB reviews.")]
-Batch = Annotated[str, typer.Option(help="Chunks or prefixes at a time, or auto: what fits into memory.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Make texts anew that were made with other settings.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+_EVALUATION, _LOADING = Evaluation(), Loading()
 
 
 def command(
     model: Model,
-    corpus: Corpora = None,
-    strategy: Strategies = None,
-    gamma: Gamma = None,
-    prefixes: Prefixes = None,
-    chunks: Chunks = None,
-    new_tokens: New = 100,
-    samples: Samples = None,
-    out: Out = None,
-    start: Start = "auto",
-    seed: Seed = 0,
-    batch: Batch = "auto",
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    trust_remote_code: Trust = False,
+    *,
+    evaluation: Annotated[Evaluation, FLAT] = _EVALUATION,
+    loading: Annotated[Loading, FLAT] = _LOADING,
+    samples: Annotated[Path | None, option(help="Folder to keep the texts in (default: a run's own).")] = None,
+    out: Annotated[Path | None, option(help="Write the rows to this file as well, a line of JSON each.")] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -80,46 +40,46 @@ def command(
 
     Example: scalegrad evaluate runs/sg --strategy greedy --strategy greedy,gamma=0.2 --prefixes 120 --chunks 20
     """
-    from scalegrad.models.start import check_start
+    for text in evaluation.strategy:
+        parse(text)  # a mistake is said before anything is loaded
+    from scalegrad.runs import Run, check_writable_folder, write_rows
+    from scalegrad.tasks.open_ended.corpora import find_corpus
 
-    check_start(start)
+    corpora = [find_corpus(name, evaluation.seed) for name in evaluation.corpus]
+    check_causal(model)
+    if out is not None:
+        check_writable_folder(out.parent, "out")
     for module in ("transformers", "pandas"):
         need(module, extra="complete")
     quiet_transformers()
     from scalegrad import decoding
     from scalegrad.models.start import start_sentence
-    from scalegrad.runs import check_writable_folder, write_rows
-    from scalegrad.tasks.open_ended.corpora import find_corpus
-    from scalegrad.tasks.open_ended.evaluation import Options, evaluate, evaluate_run, saved_gamma
+    from scalegrad.tasks.open_ended.evaluation import evaluate, evaluate_run, saved_gamma
 
-    options = Options(
-        tuple(strategy or ["greedy"]), gamma, chunks, prefixes, new_tokens, read_batch(batch), seed, start
-    )
-    texts = [find_corpus(name, seed) for name in corpus or ["wikitext-103"]]
-    if out is not None:
-        check_writable_folder(out.parent, "--out")  # before the work, not after it
-    run = _run(model)
+    run = Run.open(Path(model).expanduser()) if is_run(model) else None
     with status(f"loading {model}"):
-        network, tokenizer = decoding.load(str(run.model_path) if run else model, device, dtype, trust_remote_code)
-    if gamma is None:
-        options = replace(options, gamma=saved_gamma(network.config))
-    about = run.about() if run else _about(model, network.config)
-    parts = []
+        network, tokenizer = decoding.load(model, loading.device, loading.dtype, loading.trust_remote_code)
+    if evaluation.calibrate is None:
+        evaluation = replace(evaluation, calibrate=saved_gamma(network.config))
+    parts: list[Part] = []
     with bars() as progress:
-        for text in texts:
+        for corpus in corpora:
             if run and samples is None:
-                parts += evaluate_run(run, network, tokenizer, text, options, overwrite=overwrite, progress=progress)
+                parts += evaluate_run(
+                    run, network, tokenizer, corpus, evaluation, overwrite=overwrite, progress=progress
+                )
             else:
+                about = run.about() if run else _about(model, network.config)
                 parts += evaluate(
-                    network, tokenizer, text, options, samples=samples, name=model, about=about, overwrite=overwrite,
-                    progress=progress,
+                    network, tokenizer, corpus, evaluation, samples=samples, name=model, about=about,
+                    overwrite=overwrite, progress=progress,
                 )  # fmt: skip
     rows = [row for part in parts for row in part.rows]
     if out is not None:
         out.unlink(missing_ok=True)
         write_rows(out, rows)
     symbol = next((part.settings["start"] for part in parts if "start" in part.settings), None)
-    print(start_sentence(tokenizer, start, symbol), file=sys.stderr)
+    print(start_sentence(tokenizer, evaluation.start, symbol), file=sys.stderr)
     if as_json:
         notes = list(dict.fromkeys(note for part in parts for note in part.notes))
         print(json.dumps({"rows": [row.as_dict() for row in rows], "notes": notes}, indent=2, ensure_ascii=False))
@@ -127,21 +87,6 @@ def command(
     _print(parts)
     if run and samples is None:
         print(f"In {run.path / 'results.jsonl'}; compare runs with: scalegrad report FOLDER…")
-
-
-def _run(model: str) -> Run | None:
-    """The run that `model` is the folder of, if it is one."""
-    from scalegrad.runs import Run
-
-    folder = Path(model).expanduser()
-    if not (folder / "config.json").is_file() or not any(
-        (folder / name).exists() for name in ("metrics.jsonl", "done.json", "environment.json")
-    ):
-        return None
-    run = Run.open(folder)
-    if not run.finished:
-        raise ValueError(f"the run in {folder} has not finished; train it to its end first (the same command goes on)")
-    return run
 
 
 def _about(model: str, config: Any) -> dict[str, Any]:
@@ -157,6 +102,8 @@ def _about(model: str, config: Any) -> dict[str, Any]:
 
 def _print(parts: Sequence[Part]) -> None:
     """A table for each corpus."""
+    from rich.console import Console
+
     from scalegrad.results.comparison import compare
     from scalegrad.results.comparison.terminal import print_figures
     from scalegrad.results.frame import frame

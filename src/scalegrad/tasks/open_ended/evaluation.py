@@ -20,6 +20,7 @@ from scalegrad.data import gpt2_tokenizer, read_texts
 from scalegrad.decoding import Greedy, Prefix, Strategy, complete, parse, prefixes_from_ids, start_ids
 from scalegrad.models.start import start_text
 from scalegrad.runs import Row, Run, rows_of, samples_name, write_lines
+from scalegrad.tasks.open_ended.config import Evaluation
 from scalegrad.tasks.open_ended.corpora import (
     CHUNK_TARGETS,
     NEW_TOKENS,
@@ -68,51 +69,20 @@ class _Planned:
 _FIELDS = ("decoding", "penalty", "corpus", "split", "window", "new_tokens")  # of the settings, in rows too
 
 
-@dataclass(frozen=True)
-class Options:
-    """What to measure of a model, and how.
+def _strategies(options: Evaluation) -> list[Strategy]:
+    return [parse(strategy) for strategy in options.strategy]
 
-    `chunks` and `prefixes` take only so many of each, evenly spread over the corpus; 0 leaves the columns out. `gamma`
-    is that of the calibrated perplexity. `start`: whether each chunk and prefix comes after the model's start symbol
-    ("auto", "yes" or "no": `start_ids`), which is no target and counts for nothing; the targets are the same with it
-    and without. `seed` is that of sampled texts.
-    """
 
-    strategies: Sequence[str | Strategy] = ("greedy",)
-    gamma: float | None = None
-    chunks: int | None = None
-    prefixes: int | None = None
-    new_tokens: int = NEW_TOKENS
-    batch: int | None = None
-    seed: int = 0
-    start: str = "auto"
-
-    def __post_init__(self) -> None:
-        for what, number in (("chunks", self.chunks), ("prefixes", self.prefixes)):
-            if number is not None and number < 0:
-                raise ValueError(f"{what} is {number}; expected 1 or more, or 0 to leave its columns out")
-        if self.new_tokens < 1:
-            raise ValueError(f"new_tokens is {self.new_tokens}; expected 1 or more")
-        strategies = self.parsed
-        if self.chunks == 0 and (self.prefixes == 0 or not strategies):
-            raise ValueError("chunks and prefixes are both left out: nothing to evaluate")
-
-    @property
-    def parsed(self) -> list[Strategy]:
-        """The strategies, those in words read."""
-        return [parse(strategy) if isinstance(strategy, str) else strategy for strategy in self.strategies]
-
-    @property
-    def penalties(self) -> list[Greedy]:
-        """The γ of the strategies as penalties of next tokens, from weak to strong."""
-        return [Greedy(gamma=gamma) for gamma in sorted({s.gamma for s in self.parsed if s.gamma < 1.0})]
+def _penalties(options: Evaluation) -> list[Greedy]:
+    """The γ of the strategies as penalties of next tokens, from weak to strong."""
+    return [Greedy(gamma=gamma) for gamma in sorted({s.gamma for s in _strategies(options) if s.gamma < 1.0})]
 
 
 def evaluate(
     model: Any,
     tokenizer: Any,
     corpus: Corpus,
-    options: Options | None = None,
+    options: Evaluation | None = None,
     *,
     samples: str | Path | None = None,
     name: str = "",
@@ -122,7 +92,7 @@ def evaluate(
 ) -> Iterator[Part]:
     """Language-modelling and auto-completion figures of a causal LM on `corpus`, part by part.
 
-    - Next tokens, on 1,025-token chunks (shorter where the model's context is): ppl, calibrated_ppl (with `gamma`),
+    - Next tokens, on 1,025-token chunks (shorter where the model's context is): ppl, calibrated_ppl (with `calibrate`),
       bits_per_byte, seen_mass, accuracy, rep_window_16 … wrong_rep_window_128, uniq;
     - the same columns under each γ of the strategies (`penalty` "gamma=0.2"), for the model as it decodes under it,
       seen probabilities times γ: what to hold a model trained with that γ against;
@@ -133,7 +103,7 @@ def evaluate(
     `about` are fields for every row, such as `model`. The texts go to `samples`/CORPUS-SPLIT.STRATEGY.jsonl, taken up
     again by a later call (without it they are not kept), and how the corpus itself goes on to CORPUS-SPLIT.human.jsonl.
     """
-    planned = _plan(model, tokenizer, corpus, options or Options(), name, progress)
+    planned = _plan(model, tokenizer, corpus, options or Evaluation(), name, progress)
     return _measure_all(planned, {"task": "open_ended", **(about or {})}, samples, overwrite)
 
 
@@ -150,7 +120,7 @@ def evaluate_run(
     model: Any,
     tokenizer: Any,
     corpus: Corpus,
-    options: Options | None = None,
+    options: Evaluation | None = None,
     *,
     overwrite: bool = False,
     remake: bool = False,
@@ -161,7 +131,7 @@ def evaluate_run(
     A part that was measured under the same settings is read instead, unless `overwrite`. `remake`: texts that were
     made under other settings are made anew; else they raise ValueError.
     """
-    planned = _plan(model, tokenizer, corpus, options or Options(), "", progress)  # no name: the folder may move
+    planned = _plan(model, tokenizer, corpus, options or Evaluation(), "", progress)  # no name: the folder may move
     about = {"run": run.path.name, **run.about()}
     parts = []
     for item in planned:
@@ -189,7 +159,7 @@ def _stored(run: Run, settings: Mapping[str, Any]) -> Part | None:
     return Part(rows, entry["settings"], entry["notes"], entry["seconds"])
 
 
-def is_measured(run: Run, corpus: Corpus, options: Options) -> bool:
+def is_measured(run: Run, corpus: Corpus, options: Evaluation) -> bool:
     """Whether the run has every figure of `options` on `corpus`; nothing is loaded to tell."""
     entries = [entry["settings"] for entry in run.evaluations_now()]
 
@@ -202,8 +172,8 @@ def is_measured(run: Run, corpus: Corpus, options: Options) -> bool:
             for entry in entries
         )
 
-    tokens = [None, *(penalty.penalty for penalty in options.penalties)] if options.chunks != 0 else []
-    texts = options.parsed if options.prefixes != 0 else []
+    tokens = [None, *(penalty.penalty for penalty in _penalties(options))] if options.chunks != 0 else []
+    texts = _strategies(options) if options.prefixes != 0 else []
     return all(there("chunks", options.chunks, decoding=None, penalty=penalty) for penalty in tokens) and all(
         there("prefixes", options.prefixes, decoding=s.decoding, penalty=s.penalty, new_tokens=options.new_tokens)
         for s in texts
@@ -211,12 +181,15 @@ def is_measured(run: Run, corpus: Corpus, options: Options) -> bool:
 
 
 def _plan(
-    model: Any, tokenizer: Any, corpus: Corpus, options: Options, name: str, progress: Progress | None
+    model: Any, tokenizer: Any, corpus: Corpus, options: Evaluation, name: str, progress: Progress | None
 ) -> list[_Planned]:
     """Every part to measure, in order; what cannot be measured is refused here."""
-    strategies, before = options.parsed, start_ids(tokenizer, options.start)
+    strategies, before = _strategies(options), start_ids(tokenizer, options.start)
+    if options.chunks == 0 and (options.prefixes == 0 or not strategies):
+        raise ValueError("chunks and prefixes are both left out: nothing to evaluate")
     _check(model, options, len(before))
     window = _chunk_targets(model, len(before))
+    penalties = _penalties(options)
     prefixes = options.prefixes if strategies else 0
     cut = cut_corpus(corpus, tokenizer, window, options.new_tokens, options.chunks, prefixes)
     shared: dict[str, Any] = {"corpus": corpus.name, "split": corpus.split, "checksum": corpus.checksum}
@@ -229,8 +202,9 @@ def _plan(
     @cache
     def scores() -> Any:
         return score_chunks(
-            model, tokenizer, cut.chunks, options.gamma, start=before, penalties=[p.gamma for p in options.penalties],
-            batch=options.batch, progress=_progress_of(progress, "predicting"),
+            model, tokenizer, cut.chunks, options.calibrate, start=before,
+            penalties=[penalty.gamma for penalty in penalties], batch=options.batch,
+            progress=_progress_of(progress, "predicting"),
         )  # fmt: skip
 
     def continued(strategy: Strategy, folder: Path, overwrite: bool) -> tuple[Mapping[str, float], int]:
@@ -238,7 +212,7 @@ def _plan(
         _write_originals(folder / samples_name(corpus.name, corpus.split, HUMAN), items, cut.originals, tokenizer)
         out = folder / samples_name(corpus.name, corpus.split, strategy)
         complete(
-            model, tokenizer, items, out, strategy, max_new_tokens=options.new_tokens,
+            model, tokenizer, items, out, strategy, new_tokens=options.new_tokens,
             min_new_tokens=options.new_tokens, seed=options.seed, batch=options.batch, name=name, overwrite=overwrite,
             progress=_progress_of(progress, str(strategy)),
         )  # fmt: skip
@@ -247,9 +221,9 @@ def _plan(
 
     if len(cut.chunks):
         count = len(cut.chunks)
-        calibrated = tokens | own | {"calibrate": options.gamma}
+        calibrated = tokens | own | {"calibrate": options.calibrate}
         planned.append(_Planned(calibrated, lambda *_: (scores().figures, count)))
-        for penalty in options.penalties:
+        for penalty in penalties:
             about = tokens | own | {"penalty": penalty.penalty}
             planned.append(_Planned(about, lambda *_, gamma=penalty.gamma: (scores().penalised[gamma], count)))
         planned.append(_Planned(tokens | {"objective": HUMAN}, lambda *_: (cut.human_tokens(), count)))
@@ -312,12 +286,12 @@ def notes(settings: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _check(model: Any, options: Options, start: int) -> None:
+def _check(model: Any, options: Evaluation, start: int) -> None:
     if model.config.is_encoder_decoder:
         raise ValueError("model is an encoder-decoder; the open-ended columns are for causal language models")
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     before, new = start + PREFIX_TOKENS, options.new_tokens
-    if options.prefixes != 0 and options.strategies and context is not None and before + new > context:
+    if options.prefixes != 0 and options.strategy and context is not None and before + new > context:
         raise ValueError(
             f"new_tokens is {new}, which after {before} of prefix is more than the model's context of {context}"
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scalegrad import objectives
-from scalegrad.tasks.open_ended.training import TrainConfig
+from scalegrad.tasks.open_ended.config import TrainConfig
 from scalegrad.training import Settings
 
 
@@ -31,8 +31,8 @@ def paper(objective: str = "sg=0.2") -> Recipe:
     """
     settings = Settings(
         max_steps=35_000,
-        batch_size=1,
-        evaluation_batch_size=8,
+        batch=1,
+        evaluation_batch=8,
         learning_rate=2e-5,
         schedule="linear",
         weight_decay=0.01,
@@ -40,7 +40,7 @@ def paper(objective: str = "sg=0.2") -> Recipe:
         evaluate_every=1_000,
         save_every=1_000,
         log_every=100,
-        precision="fp32",
+        dtype="float32",
     )
     config = TrainConfig(
         model="openai-community/gpt2-medium",

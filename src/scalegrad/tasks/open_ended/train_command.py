@@ -7,112 +7,61 @@ import os
 import re
 import statistics
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, ArgumentCollection
 
 from scalegrad import objectives
 from scalegrad.extras import need
+from scalegrad.models.pretrained import check_causal
+from scalegrad.objectives import Objective
+from scalegrad.options import FLAT, AsJson, Overwrite, fill, option, values
 from scalegrad.runs.terminal import bars, quiet_transformers
-from scalegrad.tasks.open_ended.training_options import (
-    Accumulation,
-    Alpha,
-    AsJson,
-    BatchSize,
-    Checkpointing,
-    Clip,
-    Compile,
-    CompletionField,
-    Data,
-    Decay,
-    Deepspeed,
-    Epochs,
-    EvaluateEvery,
-    EvaluationBatch,
-    Field,
-    Fsdp,
-    Gamma,
-    Init,
-    Length,
-    LogEvery,
-    LoraAlpha,
-    LoraDropout,
-    LoraRank,
-    Model,
-    ObjectiveName,
-    Out,
-    Overwrite,
-    Patience,
-    Precision,
-    Prompt,
-    PromptField,
-    Protocol,
-    Rate,
-    RecipeName,
-    SaveEvery,
-    ScheduleName,
-    Seed,
-    Seeds,
-    Steps,
-    Tracker,
-    Trust,
-    Validation,
-    ValidationSequences,
-    Warmup,
-    Workers,
-)
+from scalegrad.tasks.open_ended.config import TrainConfig
+
+GAMMA = "γ of sg, in (0, 1]; smaller pushes harder. Or a schedule: linear:START:STOP:STEPS, cosine:…."
 
 if TYPE_CHECKING:
-    from scalegrad.objectives import Objective
-    from scalegrad.tasks.open_ended.recipes import Recipe
-    from scalegrad.tasks.open_ended.training import TrainConfig
     from scalegrad.training import Fitted
 
 
+def _known(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Options that were not typed have the values of --recipe or --config."""
+    typed = {argument.field_info.name: argument.tokens[-1].value for argument in arguments if argument.tokens}
+    known: dict[str, Any] = {}
+    if "recipe" in typed:
+        from scalegrad.tasks.open_ended import recipes
+
+        recipe = recipes.find(typed["recipe"])
+        known = values(recipe.config) | {"seeds": recipe.seeds}
+    if "config_file" in typed:
+        known |= _read_config(Path(typed["config_file"]))
+    if {"max_steps", "epochs"} & typed.keys():
+        known = {name: value for name, value in known.items() if name not in ("max_steps", "epochs")}
+    if "=" in typed.get("objective", "") and {"gamma", "alpha"} & typed.keys():
+        raise ValueError(f"--objective {typed['objective']} has its strength: leave out --gamma and --alpha")
+    fill(arguments, known, typed.get("recipe", "--config"))
+
+
+app = App(name="train", config=_known)
+
+
+@app.default
 def command(
-    model: Model = None,
-    data: Data = None,
-    recipe: RecipeName = None,
-    objective: ObjectiveName = None,
-    gamma: Gamma = None,
-    alpha: Alpha = None,
-    out: Out = None,
-    init: Init = None,
-    validation: Validation = None,
-    validation_sequences: ValidationSequences = None,
-    field: Field = None,
-    prompt_field: PromptField = None,
-    completion_field: CompletionField = None,
-    protocol: Protocol = None,
-    length: Length = None,
-    prompt: Prompt = None,
-    max_steps: Steps = None,
-    epochs: Epochs = None,
-    batch_size: BatchSize = None,
-    accumulation: Accumulation = None,
-    learning_rate: Rate = None,
-    schedule: ScheduleName = None,
-    warmup_steps: Warmup = None,
-    weight_decay: Decay = None,
-    max_grad_norm: Clip = None,
-    evaluate_every: EvaluateEvery = None,
-    evaluation_batch_size: EvaluationBatch = None,
-    save_every: SaveEvery = None,
-    log_every: LogEvery = None,
-    patience: Patience = None,
-    seed: Seed = 0,
-    seeds: Seeds = None,
-    precision: Precision = None,
-    gradient_checkpointing: Checkpointing = None,
-    compile: Compile = None,
-    lora: LoraRank = None,
-    lora_alpha: LoraAlpha = None,
-    lora_dropout: LoraDropout = None,
-    tracker: Tracker = None,
-    workers: Workers = None,
-    fsdp: Fsdp = None,
-    deepspeed: Deepspeed = None,
-    trust_remote_code: Trust = False,
+    config: Annotated[TrainConfig, FLAT],
+    *,
+    gamma: Annotated[str | None, option(metavar="GAMMA", help=GAMMA)] = None,
+    alpha: Annotated[float | None, option(help="α of ul, 0 or more; larger pushes harder.")] = None,
+    recipe: Annotated[str | None, option(help="paper: the paper's settings; other options override them.")] = None,
+    config_file: Annotated[
+        Path | None,
+        option(name="--config", help="The config.json of a run, or a JSON file of options; others override."),
+    ] = None,
+    seeds: Annotated[int, option(help="Train this many times, with seeds from --seed on, in OUT/seed-N.")] = 1,
+    out: Annotated[Path | None, option(help="Folder of the run (default: a new one in runs/).")] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -122,75 +71,56 @@ def command(
 
     Example: scalegrad train gpt2 corpus.txt --objective sg --gamma 0.2 --out runs/sg
     """
-    given = dict(locals())  # first of all: the options as they came
+    config = replace(config, objective=_objective(config.objective, gamma, alpha))
+    if seeds < 1:
+        raise ValueError(f"seeds must be at least 1, not {seeds}")
+    _check(config)
     for module in ("transformers", "accelerate"):
         need(module, extra="train")
     quiet_transformers()
-    asked = _asked(given)
-    config = asked.config
-    folder = Path(out) if out else Path("runs") / _name(config)
-    several = asked.seeds > 1
+    folder = out or Path("runs") / _name(config)
     fitted = []
     printed: set[str] = set()  # every seed reads the same data
-    for number in range(seed, seed + asked.seeds):
+    first = config.settings.seed
+    for number in range(first, first + seeds):
         one = replace(config, settings=replace(config.settings, seed=number))
-        fitted.append(_train(one, folder / f"seed-{number}" if several else folder, overwrite, printed))
+        fitted.append(_train(one, folder / f"seed-{number}" if seeds > 1 else folder, overwrite, printed))
     if os.environ.get("RANK", "0") == "0":
         _report(fitted, config, folder, as_json)
 
 
-def _asked(given: dict[str, Any]) -> Recipe:
-    """The recipe, or what is usual, with every option that was given put in its place."""
-    from scalegrad.tasks.open_ended import recipes
-    from scalegrad.tasks.open_ended.data import Fields
-    from scalegrad.tasks.open_ended.training import Lora, TrainConfig
-    from scalegrad.training import Settings
+def _check(config: TrainConfig) -> None:
+    """What can be known of the model and the data before anything large is loaded."""
+    from scalegrad.tasks.open_ended.data import check_sources
 
-    if given["recipe"] is None and not (given["model"] and given["data"]):
-        raise ValueError("name a model and what to train it on: scalegrad train MODEL DATA…")
-    found = recipes.find(given["recipe"]) if given["recipe"] else recipes.Recipe(TrainConfig(given["model"], ()))
-    told = {name: value for name, value in given.items() if value is not None}
-    settings = {name: told[name] for name in Settings.names() if name in told}
-    if "max_steps" in settings or "epochs" in settings:
-        settings = {"max_steps": None, "epochs": None, **settings}
-    if "tracker" in told:
-        settings["trackers"] = tuple(name for name in told["tracker"] if name != "none")
-    plain = ("model", "init", "validation", "validation_sequences", "protocol", "length", "prompt")
-    changes: dict[str, Any] = {name: told[name] for name in plain if name in told}
-    if told.get("data"):
-        changes["data"] = tuple(told["data"])
-    if "lora" in told:
-        changes["lora"] = Lora(told["lora"], told.get("lora_alpha", 2.0 * told["lora"]), told.get("lora_dropout", 0.0))
-    elif "lora_alpha" in told or "lora_dropout" in told:
-        raise ValueError("--lora-alpha and --lora-dropout are for low-rank additions: give --lora RANK too")
-    config = replace(
-        found.config,
-        **changes,
-        objective=_objective(found.config.objective, told),
-        fields=Fields(told.get("field"), told.get("prompt_field"), told.get("completion_field")),
-        settings=replace(found.config.settings, **settings),
-        trust_remote_code=told["trust_remote_code"],
-    )
-    seeds = told.get("seeds", found.seeds)
-    if seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, not {seeds}")
-    return recipes.Recipe(config, seeds)
+    check_sources((*config.data, *([config.validation] if config.validation not in (None, "none") else [])))
+    if config.init is None:
+        check_causal(config.model)
 
 
-def _objective(usual: Objective, told: dict[str, Any]) -> Objective:
-    """--objective sg --gamma 0.2, --objective sg=0.2, or the recipe's."""
+def _read_config(path: Path) -> dict[str, Any]:
+    """The options in a run's config.json, or in a JSON file of the same fields."""
+    try:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"--config: {path} is not JSON ({error})") from None
+    if not isinstance(saved, Mapping):
+        raise ValueError(f"--config: {path} holds no options; expected the config.json of a run")
+    options = {**saved, **saved.get("fields", {}), **saved.get("settings", {})}
+    if "objective" in options:
+        options["objective"] = objectives.parse(options["objective"])
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
 
-    text = told.get("objective", str(usual))
-    name = text.partition("=")[0]
-    for option, owner in (("gamma", "sg"), ("alpha", "ul")):
-        if option not in told:
+
+def _objective(objective: Objective, gamma: str | None, alpha: float | None) -> Objective:
+    """--objective sg --gamma 0.2, or --objective sg=0.2."""
+    for option_name, owner, strength in (("gamma", "sg", gamma), ("alpha", "ul", alpha)):
+        if strength is None:
             continue
-        if name != owner:
-            raise ValueError(f"--{option} is the strength of {owner}, and the objective is {name}")
-        if "=" in told.get("objective", ""):
-            raise ValueError(f"--{option} {told[option]} and --objective {text}: give one of them")
-        text = f"{name}={told[option]}"
-    return objectives.parse(text)
+        if objective.name != owner:
+            raise ValueError(f"--{option_name} is the strength of {owner}, and the objective is {objective.name}")
+        objective = objectives.parse(f"{owner}={strength}")
+    return objective
 
 
 def _name(config: TrainConfig) -> str:
@@ -203,13 +133,13 @@ def _train(config: TrainConfig, folder: Path, overwrite: bool, printed: set[str]
     from scalegrad.tasks.open_ended.training import train
     from scalegrad.training import training_progress
 
-    with bars() as told:
-        drawn = told if os.environ.get("RANK", "0") == "0" else None
-        callbacks = [training_progress(drawn, str(folder))] if drawn else []
-        waiting = drawn if sys.stderr.isatty() else None  # nobody waits before a file
+    with bars() as progress:
+        shown = progress if os.environ.get("RANK", "0") == "0" else None
+        callbacks = [training_progress(shown, str(folder))] if shown else []
+        waiting = shown if sys.stderr.isatty() else None  # nobody waits before a file
 
         def log(line: str) -> None:
-            if drawn and line not in printed:
+            if shown and line not in printed:
                 printed.add(line)
                 print(line, file=sys.stderr, flush=True)
 
@@ -227,6 +157,6 @@ def _report(fitted: list[Fitted], config: TrainConfig, folder: Path, as_json: bo
             f"{one.run.model_path}: {config.objective.label}, step {one.selected_step:,} of {one.steps:,}{validated} "
             f"({one.seconds:.1f} s)"
         )
-    values = [one.validation_ppl for one in fitted if one.validation_ppl is not None]
-    if len(values) > 1:
-        print(f"validation perplexity {statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}")
+    perplexities = [one.validation_ppl for one in fitted if one.validation_ppl is not None]
+    if len(perplexities) > 1:
+        print(f"validation perplexity {statistics.mean(perplexities):.2f} ± {statistics.stdev(perplexities):.2f}")

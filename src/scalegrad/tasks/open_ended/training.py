@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ from scalegrad.extras import need
 from scalegrad.models import base
 from scalegrad.models.pretrained import check_vocabulary, load_config
 from scalegrad.models.start import start_text
-from scalegrad.objectives import Objective
 from scalegrad.runs import Places, Run, check_writable_folder, flat_config, same_setting
 from scalegrad.runs.atomic import plain
-from scalegrad.tasks.open_ended.data import EMBEDDED, Examples, Fields, hold_out, read_examples
+from scalegrad.tasks.open_ended.config import TrainConfig
+from scalegrad.tasks.open_ended.data import EMBEDDED, Examples, check_sources, hold_out, read_examples
 from scalegrad.training import Fitted, Settings, fit
 
 GPT2_BPE = "gpt2-bpe"  # the embedded tokenizer, for a model from scratch
@@ -32,64 +32,11 @@ PRESETS = {"tiny": (4, 128, 4), "small": (12, 768, 12), "medium": (24, 1024, 16)
 PLACES: Places = {
     "model": (base.NAME, GPT2_BPE),
     "init": tuple(PRESETS),
-    "data.train.sources": EMBEDDED,
-    "data.validation.source": (*EMBEDDED, "held out"),
+    "data": EMBEDDED,
+    "validation": (*EMBEDDED, "none"),
 }
 
 FILES = ("lengths.json",)  # what this task saves in a run's folder, beside what every run has
-
-
-@dataclass(frozen=True)
-class Lora:
-    """Train low-rank additions to all linear layers in place of the weights (`peft`)."""
-
-    rank: int = 16
-    alpha: float = 32.0
-    dropout: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.rank < 1:
-            raise ValueError(f"rank must be at least 1, not {self.rank}")
-
-    def around(self, model: Any) -> Any:
-        """The PEFT model around `model`."""
-        peft = need("peft", extra="train")
-        conv1d = any(type(module).__name__ == "Conv1D" for module in model.modules())  # GPT-2's layers, transposed
-        config = peft.LoraConfig(
-            r=self.rank,
-            lora_alpha=self.alpha,
-            lora_dropout=self.dropout,
-            target_modules="all-linear",
-            fan_in_fan_out=conv1d,
-            task_type="CAUSAL_LM",
-        )
-        return peft.get_peft_model(model, config)
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """What to train on what.
-
-    `model` is a hub name, a folder or a GGUF file; with `init` (a config.json, or "tiny", "small", "medium") the
-    weights are new and `model` gives the tokenizer only ("gpt2-bpe": the embedded one). `validation` None holds out a
-    twentieth of the sequences, "none" selects the last step; `validation_sequences` takes only so many of them, evenly
-    spread (None: as many as take no longer than the training between two validations). `prompt`: a prompt counts as
-    seen too.
-    """
-
-    model: str
-    data: tuple[str, ...]
-    objective: Objective = field(default_factory=lambda: Objective("sg", 0.2))
-    init: str | None = None
-    validation: str | None = None
-    validation_sequences: int | None = None
-    fields: Fields = field(default_factory=Fields)
-    protocol: str = "plain"
-    length: int = 300
-    prompt: bool = False
-    lora: Lora | None = None
-    settings: Settings = field(default_factory=Settings)
-    trust_remote_code: bool = False
 
 
 def train(
@@ -108,6 +55,7 @@ def train(
     """
     told, log = progress or (lambda *_: None), log or (lambda _: None)
     check_writable_folder(out, "out", make=False)
+    check_sources(config.data)
     torch.manual_seed(config.settings.seed)  # of new weights; `fit` seeds what comes after
     told("preparing · reading the text", 0, 2)
     tokenizer, shape = _tokenizer_and_shape(config)
@@ -119,7 +67,7 @@ def train(
     run = Run.create(out, record, overwrite=overwrite, places=PLACES, files=FILES)
     if config.lora is not None:
         torch.manual_seed(config.settings.seed)
-        model = config.lora.around(model)
+        model = _with_lora(model, config)
     return fit(
         model,
         config.objective,
@@ -128,7 +76,7 @@ def train(
         run,
         config.settings,
         tokenizer=tokenizer,
-        prompt=config.prompt,
+        prompt=config.prompt_seen,
         callbacks=callbacks,
     )
 
@@ -190,13 +138,13 @@ def most_validated(settings: Settings, sequences: int, length: float, validation
     A training pass takes at least twice as long as the forward pass it begins with, three times where all weights are
     trained. Lengths are means, in tokens. By counting, not by the clock: a resumed run must validate on the same.
 
-    >>> most_validated(Settings(max_steps=60, batch_size=8), 1_000, 300, 300)
+    >>> most_validated(Settings(max_steps=60, batch=8), 1_000, 300, 300)
     (96, 6)
     """
     processes = _processes()
-    batches = -(-sequences // settings.batch_size)
+    batches = -(-sequences // settings.batch)
     steps = settings.steps_to_evaluate(settings.steps(batches, processes))
-    trained = steps * settings.batch_size * settings.accumulation * processes * length
+    trained = steps * settings.batch * settings.accumulation * processes * length
     return max(int(2 * trained / validation_length), 1), steps
 
 
@@ -210,6 +158,21 @@ def _model(config: TrainConfig, shape: Any) -> Any:
         return load(config.model, "cpu", "float32", config.trust_remote_code)[0]
     hf = need("transformers", extra="train")
     return hf.AutoModelForCausalLM.from_config(shape, trust_remote_code=config.trust_remote_code)
+
+
+def _with_lora(model: Any, config: TrainConfig) -> Any:
+    """The PEFT model around `model`: low-rank additions to all linear layers are trained in place of the weights."""
+    peft = need("peft", extra="train")
+    conv1d = any(type(module).__name__ == "Conv1D" for module in model.modules())  # GPT-2's layers, transposed
+    lora = peft.LoraConfig(
+        r=config.lora,
+        lora_alpha=2.0 * (config.lora or 0) if config.lora_alpha is None else config.lora_alpha,
+        lora_dropout=config.lora_dropout,
+        target_modules="all-linear",
+        fan_in_fan_out=conv1d,
+        task_type="CAUSAL_LM",
+    )
+    return peft.get_peft_model(model, lora)
 
 
 def _new_config(init: str, tokenizer: Any, trust_remote_code: bool) -> Any:
@@ -257,31 +220,15 @@ def _absolute(paths: Any) -> bool:
 
 
 def _asked(config: TrainConfig) -> dict[str, Any]:
-    """What of the run's config.json is known without looking at model and data."""
-    validation = {} if config.validation == "none" else {"validation": {"source": config.validation or "held out"}}
-    return {
-        "task": "open_ended",
-        "model": config.model,
-        "init": config.init,
-        "objective": str(config.objective),
-        "prompt": config.prompt,
-        "data": {
-            "train": {"sources": list(config.data)},
-            **validation,
-            "length": config.length,
-            "protocol": config.protocol,
-            "fields": asdict(config.fields),
-        },
-        "lora": None if config.lora is None else asdict(config.lora),
-        "settings": config.settings.record(),
-        "processes": _processes(),  # a step takes a batch of each
-    }
+    """What of the run's config.json is known without looking at model and data: the fields of its `TrainConfig`."""
+    options = {"objective": str(config.objective), "settings": config.settings.record(), "processes": _processes()}
+    asked = {"task": "open_ended", **asdict(config), **options}
+    del asked["trust_remote_code"]
+    return asked
 
 
 def _record(config: TrainConfig, model: Any, training: Examples, validation: Examples | None) -> dict[str, Any]:
     """What goes into the run's config.json."""
-    asked = _asked(config)
-    data = asked["data"]
-    data["train"] |= training.about()
-    data["validation"] = {**data["validation"], **validation.about()} if validation else None
-    return {**asked, "weights": None if config.init else weights_checksum(model), "data": data}
+    sequences = {"train": training.about(), "validation": validation.about() if validation else None}
+    weights = None if config.init else weights_checksum(model)
+    return {**_asked(config), "weights": weights, "sequences": sequences}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 TOKENS = 140
+TARGET_TOKENS = 140  # the original cuts a summary there
 _POOL = 50  # batches' worth of examples that are sorted together
 
 

@@ -7,97 +7,49 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from rich.console import Console
+from cyclopts import App
 
+from scalegrad import objectives
 from scalegrad.counts import counted
+from scalegrad.decoding.strategies import check_new_tokens, parse
 from scalegrad.extras import need
-from scalegrad.runs.terminal import Device, Dtype, Told, bars, quiet_transformers, read_batch, status
+from scalegrad.models.pretrained import find_place, is_run
+from scalegrad.objectives import Objective
+from scalegrad.options import FLAT, AsJson, Batch, Html, Loading, Model, Overwrite, Stream, option, several
+from scalegrad.runs.terminal import Progress, bars, quiet_transformers, status
+from scalegrad.tasks.summarization.config import STOCHASTIC, Evaluation, Task
+from scalegrad.tasks.summarization.recipes import RECIPES, Recipe
 
 if TYPE_CHECKING:
     from scalegrad.runs import Run
-    from scalegrad.tasks.summarization.recipes import Recipe
 
-app = typer.Typer(
+app = App(
+    name="summarize",
     help="Summarise: train with MLE, UL or ScaleGrad, evaluate, write summaries.\n\n"
-    "Example: scalegrad summarize train runs/tldr --recipe small --limit 200",
-    no_args_is_help=True,
+    "Example: scalegrad summarize train --recipe small --limit 200 --out runs/tldr",
 )
 
-DEFAULT_OBJECTIVES = ["mle", "ul=0.5", "sg=0.8"]  # the paper's choice for summarisation
-
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the runs, one for each objective.")]
-Model = Annotated[
-    str, typer.Option(help="A BERT (minilm, a name or folder) for a BertSum; or an encoder-decoder or causal LM.")
-]
-Data = Annotated[
-    str, typer.Option(help="scitldr (embedded), a folder with train/validation/test files, a file, cnn_dailymail, …")
-]
-Objectives = Annotated[
-    list[str] | None,
-    typer.Option("--objective", "-o", help="mle, ul=α or sg=γ. May be repeated (default: mle, ul=0.5, sg=0.8)."),
-]
-RecipeName = Annotated[
-    str | None, typer.Option("--recipe", help="paper, abstracts, small or finetune (default: by model and machine).")
-]
-Limit = Annotated[
-    int | None, typer.Option(help="Use only this many training pairs, and a quarter as many to validate.")
-]
-Steps = Annotated[
-    int | None,
-    typer.Option("--steps", "--max-steps", help="Training steps of the model that writes (default: the recipe's)."),
-]
-Prompt = Annotated[str | None, typer.Option(help="A causal LM's prompt, with {article} where the article goes.")]
-SourceSeen = Annotated[bool, typer.Option("--source-seen", help="Count the article's tokens as seen, too.")]
-Corpus = Annotated[str | None, typer.Option(help="cnn_dailymail or nyt50: compare the data's sizes with the paper's.")]
-Seed = Annotated[int, typer.Option(help="Seed of new weights, the order of the data, dropout and sampling.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Start anew where OUT holds runs of other settings.")]
-DecodingSeed = Annotated[int, typer.Option("--seed", help="Seed of sampled summaries.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
-Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Runs, or folders that hold runs.")]
-Betas = Annotated[
-    list[float] | None,
-    typer.Option(
-        "--beta", help="A length normalisation β to choose from. May be repeated; one alone is taken as it is."
-    ),
-]
-Strategies = Annotated[
-    list[str] | None, typer.Option("--strategy", "-s", help="A further way to decode. May be repeated.")
-]
-Stochastic = Annotated[bool, typer.Option("--stochastic", help="Also top-p .3/.9 and top-k 40/100, as in the paper.")]
-TestLimit = Annotated[
-    int | None, typer.Option("--limit", help="Use only this many test pairs, and as many to choose β by.")
-]
-NoMover = Annotated[bool, typer.Option("--no-mover", help="Leave MoverScore out.")]
-Html = Annotated[Path | None, typer.Option(metavar="OUT", help="Write the page: table, and summaries side by side.")]
-Batch = Annotated[str, typer.Option(help="Articles at a time, or auto: what fits into memory.")]
-File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A .txt, .story, .jsonl or .csv file, or a folder of .story.")
-]
-Summarizer = Annotated[str, typer.Option("--model", "-m", help="A run's folder, a model's folder, or a hub name.")]
-Written = Annotated[str, typer.Option("--out", metavar="FILE", help="JSONL to write, or - for standard output.")]
-Strategy = Annotated[str, typer.Option("--strategy", "-s", help="How to decode, such as greedy or top_p=0.9.")]
-Least = Annotated[int, typer.Option("--min-new-tokens", help="Generate at least this many tokens.")]
-Most = Annotated[int, typer.Option("--max-new-tokens", help="Generate at most this many tokens.")]
+PAPER_OBJECTIVES = tuple(objectives.parse(text) for text in ("mle", "ul=0.5", "sg=0.8"))
+_TASK, _EVALUATION, _LOADING = Task(), Evaluation(), Loading()
 
 
-@app.command()
+@app.command(sort_key=1)
 def train(
-    out: Out,
-    model: Model = "minilm",
-    data: Data = "scitldr",
-    objective: Objectives = None,
-    recipe: RecipeName = None,
-    limit: Limit = None,
-    steps: Steps = None,
-    prompt: Prompt = None,
-    source_seen: SourceSeen = False,
-    corpus: Corpus = None,
-    seed: Seed = 0,
+    task: Annotated[Task, FLAT] = _TASK,
+    *,
+    out: Annotated[Path, option(help="Folder of the runs, one for each objective.")],
+    objective: Annotated[tuple[Objective, ...], several(objectives.parse)] = PAPER_OBJECTIVES,
+    recipe: Annotated[
+        str | None, option(help="paper, abstracts, small or finetune (default: by model and machine).")
+    ] = None,
+    max_steps: Annotated[
+        int | None, option(help="Training steps of the model that writes (default: the recipe's).")
+    ] = None,
+    seed: Annotated[int, option(help="Seed of new weights, the order of the data and dropout.")] = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -105,27 +57,33 @@ def train(
 
     Stopped at any moment, the same command goes on where it was.
 
-    Example: scalegrad summarize train runs/tldr --recipe small --limit 200 --objective mle --objective sg=0.8
+    Example: scalegrad summarize train --recipe small --limit 200 -o mle -o sg=0.8 --out runs/tldr
+
+    Parameters
+    ----------
+    objective
+        mle, ul=α or sg=γ. May be repeated.
     """
+    from scalegrad.tasks.summarization.corpora import check_data
+
+    if recipe is not None and recipe not in RECIPES:
+        raise ValueError(f"recipe must be one of {', '.join(RECIPES)}, not {recipe!r}")
+    check_data(task.data)
+    find_place(task.model)
     for module in ("transformers", "accelerate"):
         need(module, extra="summarize")
     quiet_transformers()
-    from scalegrad.tasks.summarization.corpora import check_sizes
-    from scalegrad.tasks.summarization.training import Task
     from scalegrad.tasks.summarization.training import train as train_all
     from scalegrad.training import training_progress
 
-    chosen = _recipe(recipe, model, seed, steps)
-    task = Task(model, data, chosen, limit, prompt, source_seen)
-    with _plain_warnings(), bars() as told:
-        if corpus is not None:
-            check_sizes(corpus, {split: len(task.pairs(split)) for split in ("train", "validation")})
+    task = replace(task, recipe=_recipe(recipe, task.model, seed, max_steps))
+    with _plain_warnings(), bars() as progress:
         fitted = train_all(
             task,
-            objective or DEFAULT_OBJECTIVES,
+            objective,
             out,
             overwrite=overwrite,
-            callbacks=lambda stage: [training_progress(told, stage)],
+            callbacks=lambda stage: [training_progress(progress, stage)],
         )
     if as_json:
         print(json.dumps([{"run": str(one.run.path), **one.run.load("done")} for one in fitted]))
@@ -138,54 +96,56 @@ def train(
     print(f"Score them with: scalegrad summarize evaluate {out}")
 
 
-@app.command()
+@app.command(sort_key=2)
 def evaluate(
-    folders: Folders,
-    data: Annotated[str | None, typer.Option(help="Other data than the runs were trained on.")] = None,
-    beta: Betas = None,
-    strategy: Strategies = None,
-    stochastic: Stochastic = False,
-    limit: TestLimit = None,
-    no_mover: NoMover = False,
-    corpus: Corpus = None,
+    *folder: Path,
+    data: Annotated[str | None, option(help="Other data than the runs were trained on.")] = None,
+    evaluation: Annotated[Evaluation, FLAT] = _EVALUATION,
+    stochastic: Annotated[bool, option(help="Also top-p .3/.9 and top-k 40/100, as in the paper.")] = False,
+    limit: Annotated[int | None, option(help="Use only the first N test pairs, and as many to choose β by.")] = None,
     html: Html = None,
-    seed: DecodingSeed = 0,
-    batch: Batch = "auto",
-    device: Device = "auto",
-    dtype: Dtype = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Choose β on the validation set, decode the test set with beam 5, and score: ROUGE, MoverScore, Rep-n, novelty.
 
     Example: scalegrad summarize evaluate runs/tldr --limit 100 --html report.html
+
+    Parameters
+    ----------
+    folder
+        Runs, or folders that hold runs.
     """
-    size = read_batch(batch)
+    from scalegrad.tasks.summarization.corpora import check_data, load_split
+
+    if data is not None:
+        check_data(data)
+    if not folder:
+        raise ValueError("FOLDER is missing; expected a run, or a folder that holds runs")
+    for path in folder:
+        if not path.exists():
+            raise FileNotFoundError(f"folder: there is no {path}")
     need("transformers", extra="summarize")
     quiet_transformers()
-    from scalegrad.tasks.summarization.corpora import check_sizes, load_split
-    from scalegrad.tasks.summarization.evaluation import Evaluation, evaluate_run
-    from scalegrad.tasks.summarization.report import load_sheet, print_sheet, write_page
-    from scalegrad.tasks.summarization.writing import BETAS, STOCHASTIC
+    from rich.console import Console
 
-    runs = _runs(folders)
-    strategies = (*(strategy or ()), *(STOCHASTIC if stochastic else ()))
-    options = {"betas": tuple(beta or BETAS), "strategies": strategies, "mover": not no_mover, "seed": seed}
-    options |= {"batch": size, "device": device, "dtype": dtype}
+    from scalegrad.tasks.summarization.evaluation import evaluate_run
+    from scalegrad.tasks.summarization.report import load_sheet, print_sheet, write_page
+
+    runs = _runs(folder)
+    evaluation = replace(evaluation, strategies=(*evaluation.strategies, *(STOCHASTIC if stochastic else ())))
     found = {}
-    with _plain_warnings(), bars() as told:
+    with _plain_warnings(), bars() as progress:
         for run in runs:
             name = data or run.config["data"]["name"]
             test = load_split(name, "test", limit)
-            if corpus is not None:
-                check_sizes(corpus, {"test": len(test)})
-            how = Evaluation.of(run.config["recipe"], **options)
+            how = Evaluation.of(run.config["recipe"], **vars(evaluation))
             validation = load_split(name, "validation", limit)
-            found[str(run.path)] = evaluate_run(run, corpus or Path(name).name, validation, test, how, _of(run, told))
-    names = {corpus or Path(data or run.config["data"]["name"]).name for run in runs}
+            found[str(run.path)] = evaluate_run(run, Path(name).name, validation, test, how, _of(run, progress))
+    names = {Path(data or run.config["data"]["name"]).name for run in runs}
     if as_json:
         print(json.dumps(found, ensure_ascii=False, indent=2))
     for name in sorted(names):
-        these = [run for run in runs if (corpus or Path(data or run.config["data"]["name"]).name) == name]
+        these = [run for run in runs if Path(data or run.config["data"]["name"]).name == name]
         sheet = load_sheet(these, name)
         if not as_json:
             print_sheet(sheet, Console())
@@ -195,54 +155,75 @@ def evaluate(
             print(f"In {path}", file=sys.stderr)
 
 
-@app.command()
-def summarize(
-    file: File,
-    model: Summarizer,
-    out: Written = "-",
-    strategy: Strategy = "beam=5,gnmt=1.0,block_words=3",
-    min_new_tokens: Least = 0,
-    max_new_tokens: Most = 140,
-    prompt: Prompt = None,
-    seed: DecodingSeed = 0,
-    batch: Batch = "auto",
-    device: Device = "auto",
-    dtype: Dtype = "auto",
+@dataclass(frozen=True)
+class Writing:
+    """What to summarise, and how."""
+
+    model: Model
+    file: Path
+    """A .txt, .story, .jsonl or .csv file, or a folder of .story."""
+    _: KW_ONLY
+    out: Stream = "-"
+    """JSONL file to write, or - for standard output."""
+    strategy: str = "beam=5,gnmt=1.0,block_words=3"
+    """How to decode, such as greedy or top_p=0.9."""
+    min_new_tokens: int = 0
+    """Generate at least this many tokens."""
+    new_tokens: int = 140
+    """Generate at most this many tokens."""
+    template: str | None = None
+    """A causal LM's prompt, with {article} where the article goes (default: a run's own)."""
+    seed: int = 0
+    """Seed of sampled summaries."""
+    batch: Batch = None
+    """Articles at a time, or auto: what fits into memory."""
+
+    def __post_init__(self) -> None:
+        parse(self.strategy)
+        check_new_tokens(self.min_new_tokens, self.new_tokens)
+
+
+@app.command(sort_key=3)
+def write(
+    writing: Annotated[Writing, FLAT],
+    *,
+    loading: Annotated[Loading, FLAT] = _LOADING,
     as_json: AsJson = False,
 ) -> None:
     """Summarise every article of FILE, to a JSON line each; one that cannot be read gets a line that says why.
 
-    Example: scalegrad summarize summarize article.txt --model runs/tldr/sg=0.8
+    Example: scalegrad summarize write runs/tldr/sg=0.8 article.txt
     """
-    size = read_batch(batch)
-    if as_json and out == "-":
+    if as_json and writing.out == "-":
         raise ValueError("--json reports on standard output, where the summaries go: give --out FILE")
+    from scalegrad.data.pairs import read_records
+
+    records = list(read_records(writing.file, summaries=False))
+    if not records:
+        raise ValueError(f"{writing.file} is empty: expected at least one article")
+    find_place(writing.model)
     need("transformers", extra="summarize")
     quiet_transformers()
-    from scalegrad.data.pairs import read_records
     from scalegrad.runs.atomic import line, write_lines
     from scalegrad.tasks.summarization.formats import format_for
     from scalegrad.tasks.summarization.models import load_summarizer
-    from scalegrad.tasks.summarization.writing import summarize as write
+    from scalegrad.tasks.summarization.writing import summarize
 
-    records = list(read_records(file, summaries=False))
-    if not records:
-        raise ValueError(f"{file} is empty: expected at least one article")
-    with status(f"loading {model}"):
-        network, tokenizer = load_summarizer(model, device, dtype)
-    form = format_for(network, tokenizer, prompt=prompt or _prompt_of(model))
+    with status(f"loading {writing.model}"):
+        network, tokenizer = load_summarizer(writing.model, loading.device, loading.dtype, loading.trust_remote_code)
+    form = format_for(network, tokenizer, template=writing.template or _template_of(writing.model))
     good = [(place, record.pair) for place, record in enumerate(records) if record.pair and not record.problem]
-    with bars() as told:
-        texts = write(
+    with bars() as progress:
+        texts = summarize(
             network,
             form,
             [pair for _, pair in good],
-            strategy,
-            max_new_tokens=max_new_tokens,
-            min_new_tokens=min_new_tokens,
-            seed=seed,
-            batch=size,
-            progress=lambda done, total: told("summarising", done, total),
+            writing.strategy,
+            new_tokens=writing.new_tokens,
+            min_new_tokens=writing.min_new_tokens,
+            seed=writing.seed,
+            batch=writing.batch,
+            progress=lambda done, total: progress("summarising", done, total),
         )
     summaries = dict(zip((place for place, _ in good), texts, strict=True))
     lines = [
@@ -250,11 +231,12 @@ def summarize(
         | ({"problem": f"{record.problem}: {record.detail}".removesuffix(": ")} if record.problem else {})
         for place, record in enumerate(records)
     ]
-    if out == "-":
+    if writing.out == "-":
         sys.stdout.write("".join(line(entry) for entry in lines))
     else:
-        write_lines(out, lines)
-    _tell(len(records), len(good), form.cuts.sentence({"articles": form.limits()["articles"]}), out, as_json)
+        write_lines(writing.out, lines)
+    cut = form.cuts.sentence({"articles": form.limits()["articles"]})
+    _tell(len(records), len(good), cut, writing.out, as_json)
 
 
 def _tell(records: int, good: int, cut: str | None, out: str, as_json: bool) -> None:
@@ -262,52 +244,48 @@ def _tell(records: int, good: int, cut: str | None, out: str, as_json: bool) -> 
     if as_json:
         print(json.dumps({"out": out, "articles": records, "summarised": good, "left_out": left, "cut": cut}))
         return
-    told = [counted(good, "summary", "summaries") + ("" if out == "-" else f" in {out}")]
+    parts = [counted(good, "summary", "summaries") + ("" if out == "-" else f" in {out}")]
     if left:
         why = "its line says why" if left == 1 else "their lines say why"
-        told.append(f"{left:,} of {counted(records, 'article')} could not be read: {why}")
-    print("; ".join(told + ([cut] if cut else [])), file=sys.stderr)
+        parts.append(f"{left:,} of {counted(records, 'article')} could not be read: {why}")
+    print("; ".join(parts + ([cut] if cut else [])), file=sys.stderr)
 
 
-def _recipe(name: str | None, model: str, seed: int, steps: int | None) -> Recipe:
+def _recipe(name: str | None, model: str, seed: int, max_steps: int | None) -> Recipe:
     """The recipe by its name; without one, what suits the model and the machine."""
     import torch
 
     from scalegrad.tasks.summarization.models import is_bert
-    from scalegrad.tasks.summarization.recipes import RECIPES
 
     if name is None:
         name = "finetune" if not is_bert(model) else "abstracts" if torch.cuda.is_available() else "small"
-    if name not in RECIPES:
-        raise ValueError(f"--recipe must be one of {', '.join(RECIPES)}, not {name!r}")
-    found = RECIPES[name](seed)
-    if steps is None:
-        return found
-    return replace(found, writer=replace(found.writer, max_steps=steps, epochs=None, evaluate_every=None))
+    recipe = RECIPES[name](seed)
+    if max_steps is None:
+        return recipe
+    return replace(recipe, writer=replace(recipe.writer, max_steps=max_steps, epochs=None, evaluate_every=None))
 
 
 def _runs(folders: Sequence[Path]) -> list[Run]:
     """The finished summarisation runs in these folders; stage 1 is none to evaluate."""
     from scalegrad.results.comparison import find_runs
 
-    found = [
+    runs = [
         run for run in find_runs(folders) if run.config.get("task") == "summarization" and "objective" in run.config
     ]
-    if not found:
+    if not runs:
         raise ValueError(f"{', '.join(map(str, folders))}: there is no run of scalegrad summarize train")
-    return found
+    return runs
 
 
-def _prompt_of(model: str) -> str | None:
-    """The prompt a run was trained with."""
+def _template_of(model: str) -> str | None:
+    """The template a run was trained with."""
     from scalegrad.runs import Run
 
-    folder = Path(model).expanduser()
-    return Run.open(folder).config.get("prompt") if (folder / "done.json").is_file() else None
+    return Run.open(Path(model).expanduser()).config.get("template") if is_run(model) else None
 
 
-def _of(run: Run, told: Told) -> Told:
-    return lambda what, done, total: told(f"{run.path.name}: {what}", done, total)
+def _of(run: Run, progress: Progress) -> Progress:
+    return lambda what, done, total: progress(f"{run.path.name}: {what}", done, total)
 
 
 @contextmanager

@@ -36,6 +36,13 @@ def load_split(data: str | Path, split: str, limit: int | None = None) -> list[P
     return pairs[:limit]
 
 
+def check_data(data: str) -> None:
+    """Refuse a file or folder that is not there, before anything is read."""
+    path = Path(data).expanduser()
+    if (data.startswith((".", "/", "~")) or path.suffix) and not path.exists():
+        raise FileNotFoundError(f"data: there is no file or folder {data}")
+
+
 def check_sizes(corpus: str, sizes: Mapping[str, int]) -> None:
     """Warn where a corpus the paper used has another size here.
 
@@ -60,6 +67,5 @@ def _all(data: str, split: str) -> list[Pair]:
         if not files:
             raise ValueError(f"data: {path} has no file or folder for {split}, such as {split}.jsonl or {split}.csv.xz")
         return [pair for file in files for pair in read_pairs(file)]
-    if data.startswith((".", "/", "~")) or path.suffix:
-        raise FileNotFoundError(f"data: there is no file or folder {data}")
+    check_data(data)
     return hub_pairs(data, split)

@@ -4,43 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from scalegrad.data.pairs import Pair
 from scalegrad.runs import Run, samples_name
+from scalegrad.tasks.summarization.config import BEAM, Evaluation
 from scalegrad.tasks.summarization.formats import Cuts, Format, format_for
 from scalegrad.tasks.summarization.models import load_summarizer
 from scalegrad.tasks.summarization.scoring import human, score
 from scalegrad.tasks.summarization.selection import CHECKPOINT_RULE, DECODING_RULE, choose_beta
-from scalegrad.tasks.summarization.writing import BEAM, BETAS, summarize
+from scalegrad.tasks.summarization.writing import summarize
 
 Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """How to evaluate: which strategies beside the beam, which β, and how to score.
-
-    `betas` with one value takes it as it is. `strategies` are decoded without choosing anything.
-    """
-
-    betas: tuple[float, ...] = BETAS
-    strategies: tuple[str, ...] = ()
-    beams: int = BEAM.size
-    min_new_tokens: int = 0
-    max_new_tokens: int = 140
-    mover: bool = True
-    seed: int = 0
-    batch: int | None = None
-    device: str = "auto"
-    dtype: str = "auto"
-
-    @staticmethod
-    def of(recipe: dict[str, Any], **others: Any) -> Evaluation:
-        """With the lengths of a run's recipe."""
-        lengths = {name: recipe[name] for name in ("min_new_tokens", "max_new_tokens")}
-        return Evaluation(**{**lengths, **others})
 
 
 def evaluate_run(
@@ -56,7 +32,7 @@ def evaluate_run(
         raise ValueError(f"{run.path} holds a run that is not finished: train it to its end first")
     model, tokenizer = load_summarizer(str(run.path), how.device, how.dtype)
     recipe = run.config["recipe"]
-    form = format_for(model, tokenizer, recipe["source_tokens"], recipe["target_tokens"], run.config["prompt"])
+    form = format_for(model, tokenizer, recipe["source_tokens"], recipe["target_tokens"], run.config["template"])
     results, texts = evaluate(model, form, validation, test, how, run.config["source_seen"], progress)
     for name, written in texts.items():
         run.save(f"samples/{samples_name(corpus, name)}", samples(written, test))
@@ -82,7 +58,7 @@ def evaluate(
     """
     writing: dict[str, Any] = {
         "min_new_tokens": how.min_new_tokens,
-        "max_new_tokens": how.max_new_tokens,
+        "new_tokens": how.new_tokens,
         "source_seen": source_seen,
         "seed": how.seed,
         "batch": how.batch,

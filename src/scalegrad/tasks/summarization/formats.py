@@ -16,10 +16,10 @@ from torch import Tensor
 
 from scalegrad.counts import are, counted
 from scalegrad.data.pairs import Pair
+from scalegrad.tasks.summarization.batching import TARGET_TOKENS
 
 IGNORED = -100
 PROMPT = "{article}\n\nSummary:"
-TARGET_TOKENS = 140  # the original cuts a summary there
 
 Example = dict[str, list[int]]
 
@@ -214,14 +214,14 @@ def format_for(
     tokenizer: Any,
     source_tokens: int | None = None,
     target_tokens: int = TARGET_TOKENS,
-    prompt: str | None = None,
+    template: str | None = None,
 ) -> Format:
     """The format of a model. `source_tokens`: by default what its positions hold, at most 1,024."""
     config = model.config
     positions = _positions(config)
     if config.is_encoder_decoder:
-        if prompt is not None:
-            raise ValueError(f"prompt is for causal models, and this is a {config.model_type}")
+        if template is not None:
+            raise ValueError(f"template is for causal models, and this is a {config.model_type}")
         room = min(source_tokens or 1024, positions)
         if config.model_type == "bertsum":
             return BertSumFormat(tokenizer, room, target_tokens)
@@ -232,7 +232,7 @@ def format_for(
     room = min(source_tokens or 1024, positions - target_tokens)
     if room < 2:
         raise ValueError(f"target_tokens is {target_tokens}, which leaves the model's {positions} positions no article")
-    return CausalFormat(tokenizer, room, target_tokens, PROMPT if prompt is None else prompt)
+    return CausalFormat(tokenizer, room, target_tokens, PROMPT if template is None else template)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from scalegrad.extras import need
-from scalegrad.models.pretrained import load
+from scalegrad.models.pretrained import find_place, load
 
 
 def is_bert(name: str) -> bool:
@@ -20,26 +19,25 @@ def is_bert(name: str) -> bool:
     if name == DEFAULT_ENCODER:
         return True
     hf = need("transformers", extra="summarize")
-    path = Path(name).expanduser()
-    if name.startswith((".", "/", "~")) and not path.exists():
-        raise FileNotFoundError(f"model: there is no file or folder {name}")
-    if path.suffix == ".gguf":
+    path = find_place(name)
+    if path is not None and path.suffix == ".gguf":
         return False
     try:
-        kind = hf.AutoConfig.from_pretrained(str(path) if path.exists() else name).model_type
+        kind = hf.AutoConfig.from_pretrained(str(path or name)).model_type
     except (OSError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split(". ")[0].split())
         raise ValueError(f"model: {name} cannot be loaded ({reason})") from None
     return kind in ("bert", "bertsum_sentence_selector")
 
 
-def load_summarizer(name: str, device: str = "auto", dtype: str = "auto") -> tuple[Any, Any]:
+def load_summarizer(
+    name: str, device: str = "auto", dtype: str = "auto", trust_remote_code: bool = False
+) -> tuple[Any, Any]:
     """Model and tokenizer by hub name, or from a folder: a model's, or a run's that is finished."""
     need("transformers", extra="summarize")
     import scalegrad.tasks.summarization.bertsum  # noqa: F401 (so that the Auto classes know a BertSum)
 
-    inside = Path(name).expanduser() / "model"
-    model, tokenizer = load(str(inside) if (inside / "config.json").is_file() else name, device, dtype)
+    model, tokenizer = load(name, device, dtype, trust_remote_code)
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token  # kept out of sight by the attention mask
     return model, tokenizer

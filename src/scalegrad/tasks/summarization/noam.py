@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 
 @dataclass(frozen=True)
 class Noam:
@@ -42,6 +40,8 @@ def two_adams(encoder: Noam = PAPER_ENCODER, decoder: Noam = PAPER_DECODER) -> C
     """
 
     def make(model: Any) -> tuple[Any, Any]:
+        import torch
+
         groups = split_parameters(model)
         optimizer = torch.optim.Adam(
             [{"params": groups[0], "lr": 1.0}, {"params": groups[1], "lr": 1.0}], betas=(0.9, 0.999), eps=1e-9

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from scalegrad.tasks.summarization.batching import TOKENS
-from scalegrad.tasks.summarization.formats import TARGET_TOKENS
+from scalegrad.tasks.summarization.batching import TARGET_TOKENS, TOKENS
 from scalegrad.tasks.summarization.noam import PAPER_DECODER, PAPER_ENCODER, Noam
 from scalegrad.training import Settings
 
@@ -17,7 +16,7 @@ class Recipe:
 
     `selector`: stage 1 of a BertSum; None leaves it out. `writer`: stage 2, or the fine-tuning of another model.
     `encoder`, `decoder`: the two Noam schedules of a BertSum; `selector_rate` that of stage 1. `tokens`: token batches
-    of that size for the writer; None takes `writer.batch_size` examples. `decoder_shape`: of a fresh BertSum decoder,
+    of that size for the writer; None takes `writer.batch` examples. `decoder_shape`: of a fresh BertSum decoder,
     see `BertSumConfig`. The last lines bound articles and summaries, in tokens.
     """
 
@@ -32,7 +31,7 @@ class Recipe:
     source_tokens: int | None = None
     target_tokens: int = TARGET_TOKENS
     min_new_tokens: int = 0
-    max_new_tokens: int = TARGET_TOKENS
+    new_tokens: int = TARGET_TOKENS
 
     def record(self) -> dict[str, Any]:
         """All that decides the weights, for a run's config."""
@@ -53,12 +52,12 @@ def paper(seed: int = 0) -> Recipe:
     (Noam(lr=0.002, warmup=20000), Noam(lr=0.2, warmup=10000), 140, 5)
     """
     return Recipe(
-        selector=Settings(max_steps=50_000, batch_size=12, accumulation=2, evaluate_every=1000, seed=seed, **_PLAIN),
+        selector=Settings(max_steps=50_000, batch=12, accumulation=2, evaluate_every=1000, seed=seed, **_PLAIN),
         writer=Settings(max_steps=200_000, accumulation=5, evaluate_every=2000, seed=seed, **_PLAIN),
         tokens=TOKENS,
         label_smoothing=0.1,
         min_new_tokens=50,
-        max_new_tokens=200,
+        new_tokens=200,
     )
 
 
@@ -69,8 +68,8 @@ def abstracts(seed: int = 0) -> Recipe:
     1e-3) within a few hundred steps.
     """
     return Recipe(
-        selector=Settings(epochs=3, batch_size=32, evaluation_batch_size=128, evaluate_every=60, seed=seed, **_PLAIN),
-        writer=Settings(epochs=20, evaluation_batch_size=128, evaluate_every=40, patience=4, seed=seed, **_PLAIN),
+        selector=Settings(epochs=3, batch=32, evaluation_batch=128, evaluate_every=60, seed=seed, **_PLAIN),
+        writer=Settings(epochs=20, evaluation_batch=128, evaluate_every=40, patience=4, seed=seed, **_PLAIN),
         selector_rate=Noam(0.0005, warmup=100),
         encoder=Noam(0.0009, warmup=300),
         decoder=Noam(0.015, warmup=200),
@@ -78,14 +77,14 @@ def abstracts(seed: int = 0) -> Recipe:
         label_smoothing=0.1,
         target_tokens=80,
         min_new_tokens=5,
-        max_new_tokens=60,
+        new_tokens=60,
     )
 
 
 def small(seed: int = 0) -> Recipe:
     """BertSum at a scale for a CPU: two decoder layers, 20 and 40 steps. To see that all runs, not how well."""
     return Recipe(
-        selector=Settings(max_steps=20, batch_size=4, evaluate_every=10, seed=seed, **_PLAIN),
+        selector=Settings(max_steps=20, batch=4, evaluate_every=10, seed=seed, **_PLAIN),
         writer=Settings(max_steps=40, evaluate_every=20, seed=seed, **_PLAIN),
         selector_rate=Noam(0.0005, warmup=10),
         encoder=Noam(0.0003, warmup=20),
@@ -96,15 +95,13 @@ def small(seed: int = 0) -> Recipe:
         source_tokens=192,
         target_tokens=60,
         min_new_tokens=5,
-        max_new_tokens=40,
+        new_tokens=40,
     )
 
 
 def finetune(seed: int = 0) -> Recipe:
     """Any pretrained encoder-decoder or causal LM: three epochs of AdamW at 3e-5, 16 examples a step."""
-    return Recipe(
-        writer=Settings(epochs=3, batch_size=4, accumulation=4, learning_rate=3e-5, warmup_steps=0.1, seed=seed)
-    )
+    return Recipe(writer=Settings(epochs=3, batch=4, accumulation=4, learning_rate=3e-5, warmup_steps=0.1, seed=seed))
 
 
 # No weight decay (it is Adam) and no clipping, as in the original.

@@ -15,9 +15,10 @@ from typing import Any
 
 from scalegrad.data.pairs import Pair
 from scalegrad.decoding.strategies import Beam
+from scalegrad.tasks.summarization.config import BEAM, BETAS
 from scalegrad.tasks.summarization.formats import Format
 from scalegrad.tasks.summarization.scoring import mean_rouge
-from scalegrad.tasks.summarization.writing import BEAM, BETAS, summarize
+from scalegrad.tasks.summarization.writing import summarize
 
 ALPHAS = (0.5, 1.0, 1.5)
 GAMMAS = (0.2, 0.5, 0.8)

@@ -21,39 +21,17 @@ from scalegrad.objectives import Objective
 from scalegrad.objectives import parse as parse_objective
 from scalegrad.runs import Places, Run
 from scalegrad.tasks.summarization.batching import token_batches
-from scalegrad.tasks.summarization.corpora import DEFAULT, load_split
+from scalegrad.tasks.summarization.config import Task
+from scalegrad.tasks.summarization.corpora import DEFAULT
 from scalegrad.tasks.summarization.formats import BertSumFormat, Collate, Example, Format, format_for
 from scalegrad.tasks.summarization.models import is_bert, load_summarizer
 from scalegrad.tasks.summarization.noam import two_adams
 from scalegrad.tasks.summarization.oracle import oracle
-from scalegrad.tasks.summarization.recipes import Recipe
 from scalegrad.training import Fitted, fit
 
 Encoded = list[dict[str, torch.Tensor]]
 
 FILES = ("evaluation.json",)  # what this task saves in a run's folder, beside what every run has
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is trained, on what, and how: the same for every objective.
-
-    `model`: a BERT ("minilm", a name or folder), which becomes a BertSum; or a name or folder of an encoder-decoder or
-    causal LM. `data`: see `load_split`; `limit` keeps the first so many training pairs, and a quarter of that for
-    validation. `prompt`: a causal LM's template with `{article}`. `source_seen`: the article counts as seen.
-    """
-
-    model: str
-    data: str
-    recipe: Recipe
-    limit: int | None = None
-    prompt: str | None = None
-    source_seen: bool = False
-
-    def pairs(self, split: str) -> list[Pair]:
-        """The pairs of `split` that this task uses."""
-        quarter = None if self.limit is None else max(self.limit // 4, 1)
-        return load_split(self.data, split, self.limit if split == "train" else quarter)
 
 
 def train(
@@ -78,7 +56,7 @@ def train(
     writer = _Writer(task, encoder, bert, data)
     fitted = []
     for objective in chosen:
-        about = {**data.about, "objective": str(objective), "prompt": task.prompt, "source_seen": task.source_seen}
+        about = {**data.about, "objective": str(objective), "template": task.template, "source_seen": task.source_seen}
         folder = out / folder_name(objective)
         run = Run.create(folder, about, overwrite=overwrite, places=_places(), files=FILES)
         fitted.append(writer.fit(objective, run, callbacks(str(objective))))
@@ -179,7 +157,7 @@ class _Writer:
         torch.manual_seed(recipe.writer.seed)
         model, tokenizer = self._fresh()
         if self.examples is None:
-            form = format_for(model, tokenizer, recipe.source_tokens, recipe.target_tokens, self.task.prompt)
+            form = format_for(model, tokenizer, recipe.source_tokens, recipe.target_tokens, self.task.template)
             self.examples = (_encoded(form, self.data.training), _encoded(form, self.data.validation))
             if told := form.cuts.sentence(form.limits()):
                 warnings.warn(told, stacklevel=3)

@@ -10,12 +10,8 @@ from scalegrad.data.pairs import Pair
 from scalegrad.decoding.generation import generate
 from scalegrad.decoding.strategies import Beam, Strategy, parse
 from scalegrad.models.memory import batch_estimate, in_batches
+from scalegrad.tasks.summarization.config import BEAM
 from scalegrad.tasks.summarization.formats import Collate, Example, Format
-
-BEAM = Beam(5, gnmt=1.0, block_words=3)  # the paper's search; its β is chosen on the validation set
-BETAS = (0.0, 0.5, 1.0, 1.5, 2.0)
-# The paper's stochastic comparison: the MLE model decoded by these, beside the beam.
-STOCHASTIC = ("top_p=0.3", "top_p=0.9", "top_k=40", "top_k=100")
 
 
 def summarize(
@@ -24,7 +20,7 @@ def summarize(
     pairs: Sequence[Pair],
     strategy: Strategy | str = BEAM,
     *,
-    max_new_tokens: int = 140,
+    new_tokens: int = 140,
     min_new_tokens: int = 0,
     source_seen: bool = False,
     seed: int = 0,
@@ -49,7 +45,7 @@ def summarize(
         return texts
     if batch is None:
         beams = strategy.size if isinstance(strategy, Beam) else 1
-        batch = batch_estimate(model, _length(sources[waiting[0]]) + max_new_tokens, beams)
+        batch = batch_estimate(model, _length(sources[waiting[0]]) + new_tokens, beams)
     empty = len(pairs) - len(waiting)
 
     def write(places: slice) -> None:
@@ -58,7 +54,7 @@ def summarize(
             model,
             _inputs(model, form, [source for place in chosen if (source := sources[place])]),
             strategy,
-            max_new_tokens=max_new_tokens,
+            new_tokens=new_tokens,
             min_new_tokens=min_new_tokens,
             seed=seed,
             keys=chosen,

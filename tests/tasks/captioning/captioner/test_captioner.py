@@ -130,7 +130,7 @@ def greedy_oracle(model, regions, longest, ends=2):
 
 def test_greedy_search_in_a_batch(make_captioner, images):
     model = make_captioner(seed=3)
-    found = decoding.generate(model, regions_batch(images), "greedy", max_new_tokens=9)
+    found = decoding.generate(model, regions_batch(images), "greedy", new_tokens=9)
     assert found == [greedy_oracle(model, regions, 9) for regions in images]
     assert len({tuple(ids) for ids in found}) > 1  # the images matter
 
@@ -142,7 +142,7 @@ STRATEGIES += ("greedy,block=2,gamma=0.3", "greedy,gnmt=0.6")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_in_a_batch_as_alone(make_captioner, images, strategy):
     model = make_captioner(seed=4)
-    options = {"max_new_tokens": 8, "seed": 1}
+    options = {"new_tokens": 8, "seed": 1}
     together = decoding.generate(model, regions_batch(images), strategy, keys=["a", "b", "c"], **options)
     alone = [
         decoding.generate(model, regions_batch([regions]), strategy, keys=[key], **options)[0]
@@ -155,7 +155,7 @@ def test_beam_search_finds_a_likelier_text(make_captioner, images):
     """Our search and Hugging Face's reorder the LSTMs' state: both end with the sum the model itself gives."""
     model = make_captioner(seed=5, sharpness=2.0)
     inputs = regions_batch(images)
-    arguments = decoding.generation_arguments(model, inputs, "beam=5", max_new_tokens=6)
+    arguments = decoding.generation_arguments(model, inputs, "beam=5", new_tokens=6)
     found = model.generate(**inputs, **arguments, return_dict_in_generate=True)
     theirs = model.generate(
         **inputs, num_beams=5, max_new_tokens=6, length_penalty=0.0, early_stopping="never",
@@ -175,8 +175,8 @@ def test_soft_trigram_blocking_by_hand(fixed_captioner):
     5": .81/16 for 5, .13/4 for 6, and .06 for 7, which is most."""
     model = fixed_captioner({5: 0.81, 6: 0.13, 7: 0.06})
     inputs = regions_batch([torch.zeros(1, 6)])
-    assert decoding.generate(model, inputs, "greedy", max_new_tokens=8) == [[5] * 8]
-    found = decoding.generate(model, inputs, "greedy,soft_block=3", max_new_tokens=8)
+    assert decoding.generate(model, inputs, "greedy", new_tokens=8) == [[5] * 8]
+    found = decoding.generate(model, inputs, "greedy,soft_block=3", new_tokens=8)
     assert found == [[5, 5, 5, 5, 6, 5, 5, 7]]
 
 
@@ -220,7 +220,7 @@ def test_attached_objective(make_captioner, images, gamma):
     for (name, mine), other in zip(model.named_parameters(), expected.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, other.grad, atol=1e-5, rtol=1e-4, msg=name)
     hf.detach(model)
-    assert decoding.generate(model, inputs, max_new_tokens=3)
+    assert decoding.generate(model, inputs, new_tokens=3)
 
 
 def test_scheduled_sampling_reads_its_own_words_and_sees_the_gold_ones(make_captioner, images):

@@ -123,7 +123,7 @@ def sharpened(model):
 
 def test_greedy_generation_equals_a_loop_without_cache(model, inputs):
     model = sharpened(model)
-    made = decoding.generate(model, inputs, "greedy", max_new_tokens=8)
+    made = decoding.generate(model, inputs, "greedy", new_tokens=8)
     for row, ids in enumerate(made):
         one = {name: value[row : row + 1] for name, value in inputs.items()}
         read = [model.config.decoder_start_token_id]
@@ -139,7 +139,7 @@ def test_greedy_generation_equals_a_loop_without_cache(model, inputs):
 
 def test_beam_blocks_trigrams_of_words(model, inputs, tokenizer):
     model = sharpened(model)
-    arguments = {"max_new_tokens": 12, "min_new_tokens": 12, "tokenizer": tokenizer}
+    arguments = {"new_tokens": 12, "min_new_tokens": 12, "tokenizer": tokenizer}
     for ids in decoding.generate(model, inputs, "beam=3,gnmt=1.0,block_words=3", **arguments):
         words = tokenizer.decode(ids, skip_special_tokens=True).split()
         trigrams = list(zip(words, words[1:], words[2:], strict=False))

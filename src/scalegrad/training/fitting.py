@@ -81,12 +81,12 @@ def fit(
         prompt: what is no target counts as seen too (`hf.attach`).
         loss_options: options of the loss, such as `label_smoothing` or `discourage`.
         optimizers: model → (optimizer, scheduler stepped once a step), in place of AdamW.
-        batch_sampler: (data set, seed of an epoch) → lists of indices, in place of shuffled batches of `batch_size`.
+        batch_sampler: (data set, seed of an epoch) → lists of indices, in place of shuffled batches of `batch`.
         callbacks: `transformers.TrainerCallback`s.
     """
     objective = objectives.parse(objective) if isinstance(objective, str) else objective
     need("transformers", extra="train")
-    sampler = batch_sampler or shuffled(settings.batch_size)
+    sampler = batch_sampler or shuffled(settings.batch)
     epoch, world = batches_in_epoch(train, sampler, settings.seed), int(os.environ.get("WORLD_SIZE", "1"))
     steps = settings.steps(epoch, world)
     arguments = _arguments(run, settings, steps)
@@ -149,8 +149,8 @@ def _arguments(run: Run, settings: Settings, steps: int) -> Any:
     return need("transformers", extra="train").TrainingArguments(
         output_dir=str(run.checkpoints),
         max_steps=steps,
-        per_device_train_batch_size=settings.batch_size,
-        per_device_eval_batch_size=settings.evaluation_batch_size or settings.batch_size,
+        per_device_train_batch_size=settings.batch,
+        per_device_eval_batch_size=settings.evaluation_batch or settings.batch,
         gradient_accumulation_steps=settings.accumulation,
         learning_rate=settings.learning_rate,
         lr_scheduler_type=settings.schedule,
@@ -168,7 +168,7 @@ def _arguments(run: Run, settings: Settings, steps: int) -> Any:
         dataloader_num_workers=settings.workers,
         dataloader_pin_memory=torch.accelerator.is_available(),
         use_cpu=not torch.accelerator.is_available(),  # said outright, processes on CPUs and bf16 there are no surprise
-        report_to=[name for name in settings.trackers if name not in ("tensorboard", "none")],
+        report_to=[name for name in settings.tracker if name not in ("tensorboard", "none")],
         run_name=run.path.name,
         logging_strategy="no",  # RunTrainer says when
         eval_strategy="no",
@@ -190,7 +190,7 @@ def _train(trainer: RunTrainer, run: Run, settings: Settings) -> None:
     trainer.accelerator.wait_for_everyone()
     if good:
         trainer.seconds = next((entry["seconds"] for entry in reversed(run.metrics()) if "seconds" in entry), 0.0)
-    if "tensorboard" in settings.trackers and run.writes:
+    if "tensorboard" in settings.tracker and run.writes:
         trainer.add_callback(_tensorboard(run, good[-1] if good else 0))
     try:
         trainer.train(resume_from_checkpoint=str(checkpoints.path_of(run.checkpoints, good[-1])) if good else None)
@@ -223,10 +223,10 @@ def _tensorboard(run: Run, step: int) -> Any:
 
 def _memory_sentence(trainer: RunTrainer, settings: Settings) -> str:
     step = trainer.state.global_step + 1
-    if settings.batch_size > 1:
-        half = settings.batch_size // 2
-        rest = -(-settings.batch_size * settings.accumulation // half)
-        advice = f"lower batch_size from {settings.batch_size} to {half} (accumulation {rest} keeps the step's size)"
+    if settings.batch > 1:
+        half = settings.batch // 2
+        rest = -(-settings.batch * settings.accumulation // half)
+        advice = f"lower batch from {settings.batch} to {half} (accumulation {rest} keeps the step's size)"
     else:
         advice = "use shorter sequences or a smaller model"
     further = "" if settings.gradient_checkpointing else ", or turn gradient_checkpointing on"
