@@ -275,7 +275,7 @@ def test_limits_are_spread_over_the_corpus():
         ({"new_tokens": 0}, "new_tokens is 0"),
         ({"chunks": 0, "prefixes": 0}, "nothing to evaluate"),
         ({"new_tokens": 150}, "the model's context of 160"),
-        ({"strategies": ("gready",)}, "gready"),
+        ({"strategy": ("gready",)}, "gready"),
     ],
 )
 def test_mistakes_are_said_before_any_work(tiny, text_file, options, said):
