@@ -51,7 +51,7 @@ def test_grid_and_decodings(tried):
 def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
     real, trained = jobs.train, []
 
-    def stops_at_scalegrad(config: Training, out: Path, **options: Any) -> Any:
+    def stops_at_scalegrad(config: TrainConfig, out: Path, **options: Any) -> Any:
         trained.append(str(config.objective))
         if config.objective.name == "sg" and trained.count("sg=0.5") == 1:
             raise KeyboardInterrupt
@@ -139,9 +139,7 @@ def figures(swept: Swept) -> list[tuple[Any, ...]]:
 
 def test_a_sweep_stopped_three_times_has_the_rows_of_one_that_ran_through(tried, tmp_path, monkeypatch):
     """Stopped before a checkpoint, between training and scoring, and in the middle of scoring."""
-    small = replace(
-        tried, alphas=(), config=replace(tried.config, settings=replace(tried.config.settings, max_steps=3))
-    )
+    small = replace(tried, alpha=(), config=replace(tried.config, settings=replace(tried.config.settings, max_steps=3)))
     whole = run_sweep(small, tmp_path / "whole", devices=())
     places: list[str] = []
     stop = {"at": ""}

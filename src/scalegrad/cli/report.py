@@ -12,7 +12,7 @@ from scalegrad.options import AsJson, Html, option
 
 def command(
     *folder: Path,
-    corpus: Annotated[str | None, option(help="Which corpus to show, of those the runs were scored on.")] = None,
+    corpus: Annotated[str | None, option(help="Which corpus to show, such as wikitext-103:valid.")] = None,
     html: Html = None,
     markdown: Annotated[Path | None, option(help="Write the table as Markdown to this file.")] = None,
     plots: Annotated[Path | None, option(help="Write the plots as PNG to this folder.")] = None,

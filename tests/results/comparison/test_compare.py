@@ -122,9 +122,7 @@ def test_figures_of_another_task_are_taken_as_they_are(make_run, tmp_path):
 def test_runs_validated_on_different_text_do_not_compare(make_run, tmp_path):
     for name, objective in (("mle", "mle"), ("sg", "sg=0.5")):
         run = make_run(name, objective, 0)
-        write_json(
-            run.path / "config.json", run.config | {"data": {"validation": {"source": "held out", "sha256": name}}}
-        )
+        write_json(run.path / "config.json", run.config | {"sequences": {"validation": {"sha256": name}}})
     run.add(rows_of({"validation_ppl": 12.0}, **run.about()))
     compared = side_by_side(tmp_path)
     assert [system.figures["validation_ppl"] for system in compared.systems] == [49.4, 12.0]

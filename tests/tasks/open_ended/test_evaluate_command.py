@@ -197,7 +197,7 @@ def measured(swept: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_sweep_names_the_run_that_failed_and_ends_with_1(saved, text_file, tmp_path, capsys):
-    training = ("--max-steps", "1", "--batch-size", "2", "--length", "40", "--validation", "none", "--alpha", "none")
+    training = ("--max-steps", "1", "--batch", "2", "--length", "40", "--validation", "none", "--alpha", "none")
     (tmp_path / "sweep" / "sg-0.5-seed-0").mkdir(parents=True)
     (tmp_path / "sweep" / "sg-0.5-seed-0" / "thesis.txt").write_text("somebody's")  # no run: refused
     words = ("sweep", saved, text_file, "--gamma", "0.5", "--seeds", "1", "--corpus", text_file)

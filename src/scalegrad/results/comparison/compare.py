@@ -281,7 +281,7 @@ def _apart(settings: Sequence[_Setting], corpus: str | None, split: str | None) 
             kind, keys = (texts, ("checksum", "prefixes")) if about.get("decoding") else (tokens, _TOKEN_SETTINGS)
             kind.update((key, about[key]) for key in keys if key in about)
         if setting.runs:
-            validation.add(json.dumps(setting.runs[0].config.get("data", {}).get("validation"), sort_keys=True))
+            validation.add(json.dumps(setting.runs[0].config.get("sequences", {}).get("validation"), sort_keys=True))
     apart, notes = set[str](), []
     if len(tokens) > len({key for key, _ in tokens}):
         apart |= names["tokens"] - {*_ACROSS_TOKENIZERS}
