@@ -47,11 +47,12 @@ def kind_of(argument: Any) -> str:
     repeated = " …" if str(hint).startswith("tuple") else ""
     one = getattr(hint, "__args__", (hint,))[0] if repeated else hint
     kinds = {bool: "flag", int: "number", float: "number", Path: "path"}
+    special = {"N|auto": "number, or auto", "GAMMA": "number, or schedule", "NAME": "text" + repeated}
+    if argument.parameter.metavar in special:
+        return special[argument.parameter.metavar]
     if argument.parameter.allow_leading_hyphen:  # "-" is standard input or output
         return "path" + repeated
-    return {"N|auto": "number, or auto", "GAMMA": "number, or schedule"}.get(
-        argument.parameter.metavar or "", kinds.get(one, "text") + repeated
-    )
+    return kinds.get(one, "text") + repeated
 
 
 def cell(argument: Any) -> str:

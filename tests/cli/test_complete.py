@@ -123,8 +123,17 @@ def test_empty_lines_are_no_prefixes(causal: Path, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "a.txt").write_text("the cat\n\n  \na bird\n\n")
     (folder / "b.txt").write_text("\nthe dog\n")
-    complete(causal, "--prefixes", folder, "--max-new-tokens", 2, "--out", out)
+    complete(causal, "--prompts", folder, "--new-tokens", 2, "--out", out)
     assert [json.loads(line)["prefix"] for line in out.read_text().splitlines()] == ["the cat", "a bird", "the dog"]
+
+
+def test_bad_lines_are_left_out_on_demand(causal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prompts, out = tmp_path / "prompts.jsonl", tmp_path / "out.jsonl"
+    prompts.write_text('{"prefix": "the cat"}\nbroken\n{"prefix": ""}\n')  # this tokenizer has no start symbol
+    assert "prompts.jsonl, line 2: not JSON" in refused(capsys, causal, "--prompts", prompts, "--out", out)
+    complete(causal, "--prompts", prompts, "--new-tokens", 2, "--out", out, "--skip-bad")
+    assert [json.loads(line)["prefix"] for line in out.read_text().splitlines()] == ["the cat"]
+    assert capsys.readouterr().err.count("2 left out: ") == 1
 
 
 def test_jsonl_csv_and_standard_input_give_the_same(
@@ -243,16 +252,18 @@ BAD_FILES = {
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The one sentence on standard error, with exit code 2."""
+    """The one sentence on standard error, with exit code 2; before it at most the line that a model is loaded."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as end:
         main(["complete", *map(str, arguments)])
     told = capsys.readouterr()
     assert end.value.code == 2
     assert told.out == ""
-    assert told.err.startswith("scalegrad: ")
-    assert told.err.count("\n") == 1
-    return told.err
+    *before, last = told.err.splitlines()
+    assert last.startswith("scalegrad: ")
+    assert len(before) < 2
+    assert all(line.startswith("loading ") for line in before)
+    return last
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
@@ -335,7 +346,7 @@ def test_an_output_one_may_not_write(
     told = refused(capsys, *options, "/proc/nowhere/out.jsonl")
     assert told.startswith("scalegrad: --out: /proc/nowhere cannot be written to (")
     told = refused(capsys, *options, prefixes / "out.jsonl")
-    assert told == f"scalegrad: --out: {prefixes} is a file; expected a folder to write to\n"
+    assert told == f"scalegrad: --out: {prefixes} is a file; expected a folder to write to"
     told = refused(capsys, *options, tmp_path)
     assert told == f"scalegrad: --out: {tmp_path} is a folder; expected the name of a file to write\n"
     assert list(tmp_path.iterdir()) == [prefixes]

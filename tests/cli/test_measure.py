@@ -145,6 +145,16 @@ def test_a_folder_is_measured_as_one_system(capsys, tmp_path):
     assert [(row["name"], row["texts"]) for row in json.loads(out)["rows"] if not row["human"]] == [(tmp_path.name, 6)]
 
 
+def test_bad_lines_are_left_out_on_demand(capsys, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": FINE}) + "\nbroken\n" + json.dumps({"text": FINE}) + "\n")
+    assert run(capsys, path)[0] == 2
+    code, out, err = run(capsys, path, "--json", "--skip-bad")
+    assert code == 0
+    assert json.loads(out)["rows"][0]["texts"] == 2
+    assert err.count("1 left out: 1 × not JSON") == 1
+
+
 def test_help_has_an_example(capsys):
     code, out, _ = run(capsys, "--help")
     assert code == 0

@@ -25,6 +25,12 @@ def test_without_a_terminal_a_line_comes_every_20_seconds_and_at_the_end(capsys,
     assert lines(capsys) == [f"training · loss {100 - step}: {step} of 100" for step in (20, 40, 60, 80, 100)]
 
 
+def test_without_a_terminal_waiting_is_one_line(capsys):
+    with terminal.status("loading base"):
+        assert lines(capsys) == ["loading base"]
+    assert lines(capsys) == []
+
+
 def test_work_that_is_over_soon_is_not_spoken_of(capsys, clock):
     with terminal.bars() as progress:
         for step in range(1, 4):

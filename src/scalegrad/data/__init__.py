@@ -8,13 +8,20 @@
 (282, 1025)
 """
 
-from scalegrad.data.blocks import completion_blocks, encode_corpus, language_modelling_chunks
+from typing import TYPE_CHECKING
+
+from scalegrad._lazy import lazy
 from scalegrad.data.corpora import imdb, imdb_reviews, ptb
 from scalegrad.data.embedded import gpt2_tokenizer, scitldr, wikitext2, wikitext103
 from scalegrad.data.pairs import Pair, read_pairs
 from scalegrad.data.problems import Problems
 from scalegrad.data.readers import read_texts
 from scalegrad.data.sentences import sentences
+
+if TYPE_CHECKING:
+    from scalegrad.data.blocks import completion_blocks, encode_corpus, language_modelling_chunks
+else:
+    __getattr__, __dir__ = lazy(__name__, blocks="completion_blocks encode_corpus language_modelling_chunks")
 
 __all__ = [
     "Pair",

@@ -94,7 +94,7 @@ class TrainConfig(Training):
 class Evaluation:
     """What to measure of a model."""
 
-    corpus: Annotated[tuple[str, ...], option(allow_leading_hyphen=True)] = ("wikitext-103",)
+    corpus: Annotated[tuple[str, ...], option(allow_leading_hyphen=True, metavar="NAME")] = ("wikitext-103",)
     """wikitext-103, wikitext-103:valid, ptb:PATH, imdb:PATH, a file or folder of texts, or -. May be repeated."""
     strategy: tuple[str, ...] = ("greedy",)
     """How to decode, such as greedy or greedy,gamma=0.2. May be repeated."""

@@ -23,7 +23,7 @@ from scalegrad.data import (
 )
 from scalegrad.data.problems import Problems
 from scalegrad.data.readers import STANDARD_INPUT, kind_of, name_of
-from scalegrad.metrics import clean_up_spaces, human_next_token, repetition
+from scalegrad.metrics import clean_up_spaces, repetition
 from scalegrad.runs.progress import Progress
 
 CHUNK_TARGETS = 1024
@@ -98,6 +98,8 @@ class CutCorpus:
 
     def human_tokens(self) -> dict[str, float]:
         """Next-token figures of the corpus itself."""
+        from scalegrad.metrics import human_next_token  # needs torch, and texts do not
+
         return human_next_token(self.chunks[:, 1:])
 
     def human_texts(self, tokenizer: Any) -> dict[str, float]:
