@@ -48,6 +48,19 @@ def test_grid_and_decodings(tried):
         Sweep(tried.config, gamma=(0.2, 0.2))
 
 
+def test_bad_lines_are_left_out_on_demand(tried, tiny_text, tmp_path):
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in tiny_text.read_text().splitlines()) + "broken\n")
+    few = replace(tried, config=replace(tried.config, data=(str(path),)), corpus=str(path), alpha=(), prefixes=0)
+    with pytest.raises(ValueError, match="not JSON"):
+        run_sweep(few, tmp_path / "none")
+    with pytest.warns(UserWarning, match="data: 1 left out: 1 × not JSON"):
+        swept = run_sweep(replace(few, skip_bad=True), tmp_path / "sweep")
+    assert len(swept.comparison.of_kind("trained")) == 2
+    with pytest.raises(ValueError, match="standard input only once"):
+        replace(tried, corpus="-")
+
+
 def test_a_sweep_goes_on_where_it_stopped(tried, tmp_path, monkeypatch):
     real, trained = jobs.train, []
 

@@ -46,6 +46,15 @@ def run(*arguments):
     return 0
 
 
+def test_bad_lines_are_left_out_on_demand(tmp_path, files, capsys):
+    with files["sg"].open("a") as file:
+        file.write("broken\n")
+    assert new(tmp_path / "study", files, "--prefixes", "4") == 2
+    assert "sg.jsonl, line" in capsys.readouterr().err
+    assert new(tmp_path / "study", files, "--prefixes", "4", "--skip-bad") == 0
+    assert capsys.readouterr().err.count("1 left out: 1 × not JSON") == 1
+
+
 def test_new_writes_what_was_asked_for(tmp_path, files, capsys):
     options = ("--pair", "sg:mle", "--prefixes", "12", "--raters", "anna,ben", "--checks", "2", "--repeats", "3")
     more = (

@@ -216,3 +216,14 @@ def test_a_sweep_misses_what_it_draws_with_before_the_work(saved, text_file, pac
     said = mistake(capsys, "sweep", saved, text_file, "--out", tmp_path / "sweep")
     assert f"{package} is needed here" in said
     assert not (tmp_path / "sweep").exists()
+
+
+def test_bad_lines_are_left_out_on_demand(saved, text_file, tmp_path, capsys):
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in text_file.read_text().splitlines()) + "broken\n")
+    words = ("evaluate", saved, "--corpus", path, "--chunks", 1, "--prefixes", 0, "--json")
+    assert "not JSON" in mistake(capsys, *words)
+    with pytest.raises(SystemExit) as end:
+        main([*map(str, words), "--skip-bad"])
+    assert end.value.code == 0
+    assert capsys.readouterr().err.count("1 left out: 1 × not JSON") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,19 @@ def remarks(errors):
     """What stands on standard error beside progress and what was read."""
     usual = re.compile(r": [\d,]+ of [\d,]+$|^data: |^start symbol: |^validation: ")
     return [line for line in errors.splitlines() if not usual.search(line)]
+
+
+def test_bad_records_are_left_out_on_demand(model, text, tmp_path, capsys, monkeypatch):
+    lines = json.dumps({"text": text.read_text()}) + "\nbroken\n"
+    (tmp_path / "a.jsonl").write_text(lines)
+    few = ("--length", 32, "--batch", 2, "--max-steps", 1, "--validation", "none", "--tracker", "none")
+    words = ("train", model, tmp_path / "a.jsonl", *few, "--out")
+    assert "a.jsonl, line 2: not JSON" in refused(capsys, *words, tmp_path / "none")
+    train(*words, tmp_path / "run", "--skip-bad", "--seeds", 2)
+    assert capsys.readouterr().err.count("1 left out: 1 × not JSON") == 1  # both seeds read the same
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(lines.encode())))
+    train("train", model, "-", *few, "--field", "text", "--skip-bad", "--out", tmp_path / "piped")
+    assert Run.open(tmp_path / "piped").finished
 
 
 @pytest.fixture(scope="module")
