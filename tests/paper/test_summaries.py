@@ -16,11 +16,10 @@ from paper.summarization import Plan, chosen, jobs_of, runs_of
 from paper.summary_plans import PAPER_CORPORA, paper_plan, plans, split_news
 from scalegrad.data.pairs import Pair
 from scalegrad.runs import Run, rows_of, run_jobs, run_name, samples_name
+from scalegrad.tasks.summarization.config import STOCHASTIC, Evaluation, Task
 from scalegrad.tasks.summarization.corpora import PAPER_SIZES
-from scalegrad.tasks.summarization.evaluation import Evaluation
 from scalegrad.tasks.summarization.recipes import small
-from scalegrad.tasks.summarization.training import Task, train
-from scalegrad.tasks.summarization.writing import STOCHASTIC
+from scalegrad.tasks.summarization.training import train
 from tests.tiny_bert import save_tiny_bert
 
 BEAM = "beam=5,block_words=3"
@@ -31,7 +30,7 @@ def store(plan, folder, objective, seed, rouge, score=20.0, texts=("a b c d", "e
     """A finished, evaluated run: its records, and no weights."""
     config = {"task": "summarization", "model": plan.tasks[seed].model, "objective": objective,
               "recipe": plan.tasks[seed].recipe.record(), "data": {"name": plan.corpus}, "seed": seed}  # fmt: skip
-    run = Run.create(folder / run_name(objective, seed), config, files=())
+    run = Run.create(folder / run_name(objective, seed), config)
     run.finish({"selected_step": 8, "steps": 9, "validation_ppl": 30.0, "seconds": 5.0})
     about = {**run.about(), "corpus": plan.corpus}
     for place, decoding in enumerate((BEAM, *(STOCHASTIC if objective == "mle" else ()))):
@@ -113,8 +112,8 @@ def plan(tmp_path):
             "scitldr",
             replace(
                 recipe,
-                selector=replace(recipe.selector, max_steps=1, evaluate_every=1, trackers=(), precision="fp32"),
-                writer=replace(recipe.writer, max_steps=2, evaluate_every=2, trackers=(), precision="fp32"),
+                selector=replace(recipe.selector, max_steps=1, evaluate_every=1, tracker=(), precision="fp32"),
+                writer=replace(recipe.writer, max_steps=2, evaluate_every=2, tracker=(), precision="fp32"),
                 decoder_shape={"decoder_layers": 1, "decoder_inner": 16},
             ),
             limit=8,

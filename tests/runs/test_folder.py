@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from scalegrad.runs import Run, folder
+from scalegrad.runs import Run, folder, rows_of
 
 CONFIG = {"task": "open_ended", "settings": {"seed": 1, "steps": 10}, "data": ["a.txt"]}
 
@@ -126,40 +126,26 @@ def files_of(path):
 
 
 def test_overwriting_leaves_nothing_of_the_run_before(tmp_path):
-    run = Run.create(tmp_path / "run", CONFIG, files=("mine.json",))
-    for name in ("mine", "done", "samples/greedy.jsonl"):
+    run = Run.create(tmp_path / "run", CONFIG)
+    for name in ("done", "samples/greedy.jsonl"):
         run.save(name, [{}])
+    run.add(rows_of({"ppl": 2.0}), {"part": "texts"})
     run.log({"step": 1})
     for name in ("model", "adapter", "tensorboard", ".model", ".old-model", "checkpoints/.writing"):
         (run.path / name).mkdir(parents=True)
         (run.path / name / "weights").write_text("old")
-    for name in (".mine.json.99", ".done.json.7", "notes.txt", ".hidden", "other.json", ".mine.json.bak"):
+    for name in (".results.jsonl.99", ".done.json.7", "notes.txt", ".hidden", "other.json", ".done.json.bak"):
         (run.path / name).write_text("left by a kill, or the user's own")
-    anew = Run.create(run.path, CONFIG, overwrite=True, files=("another.json",))  # the old run says what it wrote
-    users = {"notes.txt", ".hidden", "other.json", ".mine.json.bak"}
+    anew = Run.create(run.path, CONFIG, overwrite=True)
+    users = {"notes.txt", ".hidden", "other.json", ".done.json.bak"}
     assert files_of(run.path) == {"config.json", "environment.json", *users}
     assert len(anew.load("environment")["starts"]) == 1
 
 
-def test_a_run_writes_only_what_it_declares(tmp_path):
-    run = Run.create(tmp_path / "run", CONFIG, files=("lengths.json",))
-    for opened in (run, Run.open(run.path), Run.create(run.path, CONFIG)):  # a folder remembers what was declared
-        opened.save("lengths", {})
-        with pytest.raises(ValueError, match=r"captions\.json is not among .*lengths\.json"):
-            opened.save("captions", {})
-    (run.path / "environment.json").write_text('{"starts": []}')  # as runs of earlier versions have it
-    Run.open(run.path).save("captions", {})
-
-
-def test_overwriting_never_leaves_the_runs_folder(tmp_path):
-    """The list of files stands in a file that anyone may have written."""
-    (tmp_path / "outside.json").write_text("precious")
+def test_a_run_writes_only_files_that_overwriting_removes(tmp_path):
     run = Run.create(tmp_path / "run", CONFIG)
-    record = run.load("environment")
-    for name in ("../outside.json", str(tmp_path / "outside.json"), "..", ".", "", 7):
-        (run.path / "environment.json").write_text(json.dumps(record | {"files": [name]}))
-        Run.create(run.path, CONFIG, overwrite=True)
-    assert (tmp_path / "outside.json").read_text() == "precious"
+    with pytest.raises(ValueError, match=r"captions\.json is no file of a run"):
+        run.save("captions", {})
 
 
 def test_metrics_survive_a_torn_line_and_go_back(tmp_path):

@@ -54,7 +54,7 @@ def command(load: bool = True) -> App:
     return app
 
 
-def new_app(name: str, help: str = "", **how: Any) -> App:
+def new_app(name: str, help: str | None = None, **how: Any) -> App:
     """A command line in the style of ours: a flag has no opposite, and of a repeated option the last counts."""
     cyclopts = need("cyclopts", extra="cli")
     usual = cyclopts.Parameter(

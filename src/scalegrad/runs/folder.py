@@ -10,9 +10,6 @@ checkpoints/       what a resumed run goes on from
 model/             the selected model and its tokenizer (adapter/: what LoRA added to it)
 tensorboard/       curves
 done.json          what came out; there only when the run is finished
-
-A task that writes further files declares them when it creates the run. environment.json lists them, so that overwriting
-the run removes them whatever task comes next.
 """
 
 from __future__ import annotations
@@ -65,30 +62,22 @@ class Run:
     ValueError: ...run holds another run: its objective is "sg=0.2", not "sg=0.5"; ...
     """
 
-    def __init__(self, path: Path, config: dict[str, Any], files: Iterable[str] | None = None) -> None:
+    def __init__(self, path: Path, config: dict[str, Any]) -> None:
         self.path = path
         self.config = config
-        self.files = None if files is None else tuple(files)  # None: a run of a version that declared none
         self.writes = os.environ.get("RANK", "0") == "0"
 
     @classmethod
     def create(
-        cls,
-        path: str | Path,
-        config: Mapping[str, Any],
-        *,
-        overwrite: bool = False,
-        places: Places | None = None,
-        files: Iterable[str] = (),
+        cls, path: str | Path, config: Mapping[str, Any], *, overwrite: bool = False, places: Places | None = None
     ) -> Run:
         """Create the run folder, or resume it if it already holds a run with this config.
 
         A folder that holds a run of another config raises ValueError naming the first key that differs, one that
         holds anything else too; `overwrite` starts anew where a run is (and never deletes what is not one). Under a key
-        of `places` another spelling of the same path is no other config; config.json keeps the first. `files` are the
-        names of the files this task saves in the folder, beside those that every run has.
+        of `places` another spelling of the same path is no other config; config.json keeps the first.
         """
-        run = cls(Path(path), plain(config), files)
+        run = cls(Path(path), plain(config))
         if not run.writes:
             return run
         check_writable_folder(run.path, "the run's folder")
@@ -97,15 +86,14 @@ class Run:
             raise ValueError(
                 f"{run.path} is not empty and holds no run (no environment.json of one): name another folder"
             )
-        run.files = tuple(dict.fromkeys((*files, *_declared(run.path))))
         if overwrite:
             run._clear()
-            run.files, starts = tuple(files), None
+            starts = None
         elif (run.path / "config.json").exists():
             run._check_same(cls.open(run.path).config, places or {})
         if not run.finished:
             # The mark of a run before all else: a kill after any of these lines leaves a folder to go on in.
-            run.save("environment", {"starts": [*(starts or []), environment()], "files": run.files})
+            run.save("environment", {"starts": [*(starts or []), environment()]})
             if not (run.path / "config.json").exists():
                 run.save("config", run.config)
         for folder in (run.checkpoints, run.path / "samples"):
@@ -118,7 +106,7 @@ class Run:
         path = Path(path)
         if not (path / "config.json").is_file():
             raise FileNotFoundError(f"{path} holds no run: there is no config.json in it")
-        return cls(path, _read(path / "config.json"), _declared(path) or None)
+        return cls(path, _read(path / "config.json"))
 
     @property
     def checkpoints(self) -> Path:
@@ -200,11 +188,8 @@ class Run:
         if not self.writes:
             return
         path = self._file(name)
-        if self.files is not None and path.relative_to(self.path).parts[0] not in (*_FIRST, *_LAST, *self.files):
-            raise ValueError(
-                f"{path.name} is not among the files this run declares ({', '.join(self.files)}): name it when the run "
-                "is created, Run.create(..., files=...)"
-            )
+        if path.relative_to(self.path).parts[0] not in (*_FIRST, *_LAST):  # what --overwrite removes
+            raise ValueError(f"{path.name} is no file of a run; expected one of {', '.join((*_FIRST, *_LAST))}")
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".jsonl":
             write_lines(path, value)
@@ -237,7 +222,7 @@ class Run:
 
     def _clear(self) -> None:
         """Remove everything a run wrote, and what a kill left half-written under a hidden name."""
-        names = (*_FIRST, *(self.files or ()), *_LAST)
+        names = (*_FIRST, *_LAST)
         for name in names:
             half_written = re.compile(rf"\.(old-)?{re.escape(name)}(\.\d+)?")
             for item in (self.path / name, *(i for i in self.path.iterdir() if half_written.fullmatch(i.name))):
@@ -260,15 +245,6 @@ def samples_name(corpus: str | None, split: str | None, strategy: object) -> str
 def _measured(settings: Mapping[str, Any]) -> tuple[Any, ...]:
     """What the rows of a measurement are figures of, as far as its settings say it."""
     return tuple(settings.get(name) for name in KEY)
-
-
-def _declared(path: Path) -> tuple[str, ...]:
-    """The files that the run in `path` declares; never a path out of its folder."""
-    try:
-        names = _read(path / "environment.json").get("files", [])
-    except (OSError, ValueError, AttributeError):
-        return ()
-    return tuple(name for name in names if isinstance(name, str) and name not in ("", "..") and Path(name).name == name)
 
 
 def _starts(path: Path) -> list[Any] | None:

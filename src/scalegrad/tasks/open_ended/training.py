@@ -40,7 +40,6 @@ PLACES: Places = {
 }
 
 _TOKENIZERS: Latest[Any] = Latest(2)  # of the runs of a sweep in one process
-FILES = ("lengths.json",)  # what this task saves in a run's folder, beside what every run has
 
 
 def train(
@@ -73,7 +72,7 @@ def train(
     model = _model(config, shape)
     prepared("preparing", 2, 2)
     record = _record(config, model, training, validation)
-    run = Run.create(out, record, overwrite=overwrite, places=PLACES, files=FILES)
+    run = Run.create(out, record, overwrite=overwrite, places=PLACES)
     if config.lora is not None:
         torch.manual_seed(config.settings.seed)
         model = _with_lora(model, config)
