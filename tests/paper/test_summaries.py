@@ -109,11 +109,11 @@ def plan(tmp_path):
         recipe = small(seed)
         return Task(
             str(bert),
-            "scitldr",
-            replace(
+            data="scitldr",
+            recipe=replace(
                 recipe,
-                selector=replace(recipe.selector, max_steps=1, evaluate_every=1, tracker=(), precision="fp32"),
-                writer=replace(recipe.writer, max_steps=2, evaluate_every=2, tracker=(), precision="fp32"),
+                selector=replace(recipe.selector, max_steps=1, evaluate_every=1, tracker=(), dtype="float32"),
+                writer=replace(recipe.writer, max_steps=2, evaluate_every=2, tracker=(), dtype="float32"),
                 decoder_shape={"decoder_layers": 1, "decoder_inner": 16},
             ),
             limit=8,
