@@ -218,7 +218,7 @@ def summarize(recorder: Recorder) -> None:
         "summarize train TMP/bert --out TMP/tldr --recipe small --limit 8 --max-steps 2 -o mle -o sg=0.8 --json",
     )
     run("summarize evaluate", "summarize evaluate TMP/tldr --limit 2 --beta 0 --beta 1 --strategy top_k=40 --json")
-    run("summarize summarize", "summarize write TMP/tldr/mle TMP/articles.jsonl --new-tokens 8", lines=True)
+    run("summarize summarize", "summarize write TMP/tldr/mle-seed-0 TMP/articles.jsonl --new-tokens 8 --skip-bad", lines=True)
 
 
 def caption(recorder: Recorder) -> None:
@@ -228,10 +228,10 @@ def caption(recorder: Recorder) -> None:
     scored = (
         "--paragraphs TMP/coco-test.json --images TMP/images --strategy greedy --strategy greedy,soft_block=3 --json"
     )
-    run("caption evaluate", f"caption evaluate TMP/captioner/sg-0.5-seed0 {scored}")
+    run("caption evaluate", f"caption evaluate TMP/captioner/sg-0.5-seed-0 {scored}")
     run("caption evaluate, human", "caption evaluate --paragraphs TMP/coco-test.json --json")
     images = "TMP/images/17.png TMP/images/18.png --json"
-    run("caption describe", f"caption describe TMP/captioner/sg-0.5-seed0 {images}")
+    run("caption describe", f"caption describe TMP/captioner/sg-0.5-seed-0 {images}")
     features = "--features TMP/regions.npz -o ul=0.5 --epochs 1 --json"
     run("caption train, features", f"caption train --out TMP/featured {files} {features}")
 
