@@ -55,7 +55,7 @@ def command(
         need(module, extra="complete")
     quiet_transformers()
     from scalegrad import decoding
-    from scalegrad.models.start import start_sentence
+    from scalegrad.models.pretrained import start_sentence
     from scalegrad.tasks.open_ended.evaluation import evaluate, evaluate_run, saved_gamma
 
     run = Run.open(Path(model).expanduser()) if is_run(model) else None

@@ -76,7 +76,7 @@ def train(
         need(module, extra="summarize")
     quiet_transformers()
     from scalegrad.tasks.summarization.training import train as train_all
-    from scalegrad.training import training_progress
+    from scalegrad.training import Reporter
 
     problems = Problems(skip_bad)
     task = replace(task, recipe=_recipe(recipe, task.model, seed, max_steps))
@@ -86,7 +86,7 @@ def train(
             objective,
             out,
             overwrite=overwrite,
-            callbacks=lambda stage: [training_progress(progress, stage)],
+            callbacks=lambda stage: [Reporter(progress, stage)],
             problems=problems,
             progress=progress,
         )
