@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from scalegrad.counts import counted
 from scalegrad.decoding.strategies import Strategy, check_new_tokens, parse
 from scalegrad.extras import need
-from scalegrad.models.pretrained import check_causal, check_start, find_place
-from scalegrad.options import FLAT, AsJson, Batch, Loading, Model, Overwrite, SkipBad, Stream, option
+from scalegrad.models.pretrained import Loading, check_causal, check_start, find_place
+from scalegrad.options import FLAT, AsJson, Batch, Model, Overwrite, SkipBad, Stream, option
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import json
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,27 @@ from scalegrad.counts import counted
 from scalegrad.extras import need
 from scalegrad.models import base
 from scalegrad.models.gguf_header import read_header
-from scalegrad.options import DTYPES
 
 if TYPE_CHECKING:
     import torch
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """How a model is loaded."""
+
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1, mps, …"""
+    dtype: str = "auto"
+    """auto, float32, bfloat16 or float16."""
+    trust_remote_code: bool = False
+    """Execute code that comes with the model."""
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}")
 
 
 def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code: bool = False) -> tuple[Any, Any]:

@@ -16,9 +16,9 @@ from scalegrad import objectives
 from scalegrad.counts import counted
 from scalegrad.decoding.strategies import check_new_tokens, parse
 from scalegrad.extras import need
-from scalegrad.models.pretrained import find_place, is_run
+from scalegrad.models.pretrained import Loading, find_place, is_run
 from scalegrad.objectives import Objective
-from scalegrad.options import FLAT, AsJson, Batch, Html, Loading, Model, Overwrite, SkipBad, Stream, option, several
+from scalegrad.options import FLAT, AsJson, Batch, Html, Model, Overwrite, SkipBad, Stream, option, several
 from scalegrad.runs.terminal import bars, plain_warnings, quiet_transformers, status
 from scalegrad.tasks.summarization.config import STOCHASTIC, Evaluation, Task
 from scalegrad.tasks.summarization.recipes import RECIPES, Recipe
