@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import torch
 
-from scalegrad.runs.process_memory import forget_peak, give_back_memory, peak_bytes, resident_bytes
+from scalegrad.runs.environment import forget_peak, give_back_memory, peak_bytes, resident_bytes
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,8 @@ def kind_of(argument: Any) -> str:
 def cell(argument: Any) -> str:
     """The help text, with the default where there is one to show."""
     text, default = argument.parameter.help or "", argument.field_info.default
-    if argument.required or "default:" in text or not shown(default):
+    nothing = default is inspect.Parameter.empty
+    if nothing or argument.required or "default:" in text or not shown(default):
         return str(text)
     return f"{text} Default: {shown(default)}."
 

@@ -21,7 +21,7 @@ from scalegrad.runs.progress import Progress
 from scalegrad.tasks.summarization.config import STOCHASTIC, Evaluation, Task
 from scalegrad.tasks.summarization.evaluation import CHOICE, best, evaluate_run
 from scalegrad.tasks.summarization.training import train, train_selector
-from scalegrad.training import training_progress
+from scalegrad.training import Reporter
 
 DIFFERENCES = "differences.jsonl"
 
@@ -100,9 +100,9 @@ def train_and_evaluate(plan: Plan, objective: str, seed: int, folder: Path, prog
     """Train an objective with a seed, choose β, decode and score the test set."""
 
     def callbacks(stage: str) -> list[Any]:
-        return [training_progress(progress, f"training {stage}, seed {seed}")] if progress else []
+        return [Reporter(progress, f"training {stage}, seed {seed}")] if progress else []
 
-    task, problems = plan.tasks[seed], Problems(skip=True)  # CNN/DailyMail has articles without text
+    task, problems = plan.tasks[seed], Problems(skip=True)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*cut there")  # every run would say it; the figures' notes do
         (fitted,) = train(task, [objective], folder, callbacks=callbacks, problems=problems, progress=progress)

@@ -7,7 +7,7 @@ says otherwise. A dataclass within another is marked `FLAT`: its fields become o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,7 +62,6 @@ def _group(name: str, place: int) -> Any:
     return None if Group is None else Group(name, sort_key=place)
 
 
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 FLAT = option(name="*")
 DATA, OPTIMISER, SAVING, MACHINE = (
     _group(name, place) for place, name in enumerate(("Data", "Optimiser", "Validation and saving", "Machine"))
@@ -79,25 +78,10 @@ Stream = Annotated[str, option(allow_leading_hyphen=True)]
 Batch = Annotated[int | None, parsed(read_batch, metavar="N|auto", show_default="auto")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loading:
-    """How a model is loaded."""
-
-    device: str = "auto"
-    """auto, cpu, cuda, cuda:1, mps, …"""
-    dtype: str = "auto"
-    """auto, float32, bfloat16 or float16."""
-    trust_remote_code: bool = False
-    """Execute code that comes with the model."""
-
-    def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}")
-
-
 def values(config: Any) -> dict[str, Any]:
     """The options of a dataclass by name, those of dataclasses within it included.
 
+    >>> from scalegrad.models.pretrained import Loading
     >>> values(Loading(device="cpu"))
     {'device': 'cpu', 'dtype': 'auto', 'trust_remote_code': False}
     """

@@ -348,7 +348,7 @@ def test_an_output_one_may_not_write(
     told = refused(capsys, *options, prefixes / "out.jsonl")
     assert told == f"scalegrad: --out: {prefixes} is a file; expected a folder to write to"
     told = refused(capsys, *options, tmp_path)
-    assert told == f"scalegrad: --out: {tmp_path} is a folder; expected the name of a file to write\n"
+    assert told == f"scalegrad: --out: {tmp_path} is a folder; expected the name of a file to write"
     assert list(tmp_path.iterdir()) == [prefixes]
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalegrad.data import blocks, completion_blocks, encode_corpus, gpt2_tokenizer, language_modelling_chunks
-from scalegrad.data.latest import Latest
+from scalegrad.data.readers import Latest
 
 TOKENIZER = gpt2_tokenizer()
 

@@ -9,7 +9,7 @@ import types
 import pytest
 
 from scalegrad.data.pairs import Pair, hub_pairs, read_pairs, split_files
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 from scalegrad.data.sentences import sentences
 
 STORY = "It rained. It poured.\n\nNobody came.\n\n@highlight\n\nRain fell\n\n@highlight\n\nNobody came to see it\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 
 
 def test_the_first_one_stops_the_work_by_default():

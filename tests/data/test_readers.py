@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalegrad.data import read_texts
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 
 TEXTS = ["one two", "drei, vier", "", 'a "quoted" word', "naïve ☕"]
 

@@ -12,8 +12,8 @@ import torch
 
 from scalegrad import decoding
 from scalegrad.decoding import Prefix
-from scalegrad.decoding.completion import weights_checksum
 from scalegrad.models.memory import batch_estimate, out_of_memory
+from scalegrad.models.pretrained import weights_checksum
 
 
 class Letters:

@@ -10,7 +10,7 @@ import transformers
 from scalegrad import ScaleGradLoss, UnlikelihoodLoss, sets
 from scalegrad.gamma import Linear
 from scalegrad.integrations import hf
-from scalegrad.integrations.card import write_card
+from scalegrad.integrations.hf import write_card
 from tests.integrations import tiny
 from tests.integrations.training import attached, descend, trained, untrained, weights
 

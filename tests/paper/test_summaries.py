@@ -217,7 +217,7 @@ class FirstStep(Exception):
 
 def test_the_papers_scale_down_to_its_first_steps(tmp_path):
     """With a tiny BERT and a few pairs in their places: stage 1 is the first job; then a step of writing."""
-    from scalegrad.training import training_progress
+    from scalegrad.training import Reporter
 
     bert = save_tiny_bert(tmp_path / "bert", positions=128)
     data = tmp_path / "cnn"
@@ -235,7 +235,7 @@ def test_the_papers_scale_down_to_its_first_steps(tmp_path):
         raise FirstStep
 
     with pytest.raises(FirstStep):
-        train(writing, ["sg=0.8"], tmp_path / "second", callbacks=lambda s: [training_progress(stop, s)])
+        train(writing, ["sg=0.8"], tmp_path / "second", callbacks=lambda s: [Reporter(stop, s)])
     assert seen == [("sg=0.8", 1, 200_000)]
 
 

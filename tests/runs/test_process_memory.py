@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalegrad.runs import process_memory
-from scalegrad.runs.process_memory import forget_peak, give_back_memory, peak_bytes, resident_bytes
+from scalegrad.runs.environment import forget_peak, give_back_memory, peak_bytes, resident_bytes
 
 MIB = 2**20
 on_linux = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no /proc/self/clear_refs here")

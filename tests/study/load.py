@@ -19,7 +19,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.options import at_least
 from scalegrad._version import __version__
 from scalegrad.counts import counted
 from scalegrad.runs import write_json
@@ -51,11 +50,11 @@ def _parser() -> argparse.ArgumentParser:
         description="The study server under load, raters and server on this machine.",
         epilog="example: python -m tests.study.load --raters 200 --seconds 60",
     )
-    parser.add_argument("--raters", type=at_least(1), default=200, help="raters at once")
-    parser.add_argument("--seconds", type=at_least(1.0), default=60, help="how long they rate")
-    parser.add_argument("--pause", type=at_least(0.01), default=2.0, help="seconds from one answer to the rater's next")
+    parser.add_argument("--raters", type=int, default=200, help="raters at once")
+    parser.add_argument("--seconds", type=float, default=60, help="how long they rate")
+    parser.add_argument("--pause", type=float, default=2.0, help="seconds from one answer to the rater's next")
     parser.add_argument(
-        "--kill-after", type=at_least(1), nargs="+", help="kill the server after so many answers, start another"
+        "--kill-after", type=int, nargs="+", help="kill the server after so many answers, start another"
     )
     parser.add_argument("--postgres", action="store_true", help="on a temporary PostgreSQL, not on SQLite")
     parser.add_argument("--out", type=Path, help="where the result goes")

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from scalegrad.counts import counted
 from scalegrad.decoding.strategies import Strategy, check_new_tokens, parse
 from scalegrad.extras import need
-from scalegrad.models.pretrained import check_causal, find_place
-from scalegrad.models.start import check_start
-from scalegrad.options import FLAT, AsJson, Batch, Loading, Model, Overwrite, SkipBad, Stream, option
+from scalegrad.models.pretrained import Loading, check_causal, check_start, find_place
+from scalegrad.options import FLAT, AsJson, Batch, Model, Overwrite, SkipBad, Stream, option
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def command(
     need("transformers", extra="complete")
     quiet_transformers()
     from scalegrad import decoding
-    from scalegrad.models.start import start_sentence, start_text
+    from scalegrad.models.pretrained import start_sentence, start_text
     from scalegrad.runs.progress import bind
 
     with status(f"loading {model}"):

@@ -62,7 +62,7 @@ def command(
     need("numpy", extra="measure")
     from rich.console import Console
 
-    from scalegrad.data.problems import Problems
+    from scalegrad.data.records import Problems
     from scalegrad.results.measure import measure_files, report_as_dict
     from scalegrad.results.measure.page import check_path, write_page
     from scalegrad.results.measure.terminal import print_report

@@ -14,8 +14,8 @@ from scalegrad._lazy import lazy
 from scalegrad.data.corpora import imdb, imdb_reviews, ptb
 from scalegrad.data.embedded import gpt2_tokenizer, scitldr, wikitext2, wikitext103
 from scalegrad.data.pairs import Pair, read_pairs
-from scalegrad.data.problems import Problems
 from scalegrad.data.readers import read_texts
+from scalegrad.data.records import Problems
 from scalegrad.data.sentences import sentences
 
 if TYPE_CHECKING:

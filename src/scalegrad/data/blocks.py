@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scalegrad.data.latest import Latest
+from scalegrad.data.readers import Latest
 
 if TYPE_CHECKING:
     from scalegrad.runs.progress import Progress

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalegrad.data import readers
-from scalegrad.data.problems import Problems
 from scalegrad.data.readers import STANDARD_INPUT, files_of, name_of, nothing_in, plain_suffix, read_records
+from scalegrad.data.records import Problems
 from scalegrad.data.sentences import sentences
 from scalegrad.extras import need
 

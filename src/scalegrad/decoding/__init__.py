@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from scalegrad._lazy import lazy
 from scalegrad.decoding.strategies import Beam, Greedy, MinP, Strategy, TopK, TopP, Typical, parse
-from scalegrad.models.pretrained import load, load_tokenizer
-from scalegrad.models.start import start_ids
+from scalegrad.models.pretrained import load, load_tokenizer, start_ids
 
 if TYPE_CHECKING:
     from scalegrad.decoding.beam import BeamSearch

@@ -14,12 +14,13 @@ import torch
 
 from scalegrad._version import __version__
 from scalegrad.counts import counted
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 from scalegrad.decoding.generation import generate
 from scalegrad.decoding.journal import Journal
 from scalegrad.decoding.strategies import Beam, Strategy, check_new_tokens, parse
 from scalegrad.extras import need
 from scalegrad.models.memory import batch_estimate, out_of_memory
+from scalegrad.models.pretrained import weights_checksum
 from scalegrad.runs.progress import Done
 
 
@@ -141,16 +142,6 @@ def _after(start: Sequence[int], text: str, tokenizer: Any) -> list[int]:
 def prefixes_from_ids(rows: Iterable[Sequence[int]], tokenizer: Any, start: Sequence[int] = ()) -> list[Prefix]:
     """Ids, after those of `start`, with the text they stand for."""
     return [Prefix(_decoded(tokenizer, ids), (*start, *(int(i) for i in ids))) for ids in rows]
-
-
-def weights_checksum(model: Any) -> str:
-    """A checksum of every weight, the same on any device: names, shapes and the exact sum of the bits as integers."""
-    digest = hashlib.blake2b(digest_size=8)
-    whole = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    for name, weight in sorted(model.state_dict().items()):
-        bits = weight.detach().contiguous().view(whole[weight.element_size()]).sum(dtype=torch.int64).item()
-        digest.update(f"{name} {tuple(weight.shape)} {bits}\n".encode())
-    return digest.hexdigest()
 
 
 def versions() -> dict[str, str]:

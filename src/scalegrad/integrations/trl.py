@@ -15,7 +15,7 @@ from torch import Tensor
 from scalegrad.extras import need
 from scalegrad.integrations import hf
 from scalegrad.integrations.callback import StepCallback
-from scalegrad.integrations.card import write_card
+from scalegrad.integrations.hf import write_card
 from scalegrad.objectives import TokenLoss
 
 _trl: Any = need("trl", extra="trl")

@@ -208,8 +208,8 @@ def shipped() -> Iterator[Finding]:
         words = sum(len(text.split()) for text in (wikitext103("valid"), wikitext103("test"), wikitext2()))
         yield Finding("shipped", "texts", "ok", f"WikiText: {words:,} words")
         from scalegrad.decoding import generate, load
-        from scalegrad.decoding.completion import weights_checksum
         from scalegrad.models import base
+        from scalegrad.models.pretrained import weights_checksum
 
         model, tokenizer = load(base.NAME, "cpu")
         if weights_checksum(model) != _BASE_CHECKSUM:

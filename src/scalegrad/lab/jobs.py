@@ -18,7 +18,7 @@ from scalegrad.tasks.open_ended.config import Evaluation, TrainConfig
 from scalegrad.tasks.open_ended.corpora import NEW_TOKENS, Corpus, find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run, is_measured, saved_gamma
 from scalegrad.tasks.open_ended.training import find_finished, train
-from scalegrad.training import training_progress
+from scalegrad.training import Reporter
 
 
 class Measured(Protocol):
@@ -128,7 +128,7 @@ def run_job(job: Job, folder: Path, overwrite: bool = False, *, progress: Progre
     """Train one run into `folder`/NAME and measure it; what is done already is left as it is, but for `overwrite`."""
     run = None if overwrite else find_finished(job.config, folder / job.name)
     if run is None:
-        callbacks = [] if progress is None else [training_progress(progress, f"training {job.name}")]
+        callbacks = [] if progress is None else [Reporter(progress, f"training {job.name}")]
         problems = Problems(job.skip_bad)
         run = train(
             job.config,

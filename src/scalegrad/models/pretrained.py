@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +16,27 @@ from scalegrad.counts import counted
 from scalegrad.extras import need
 from scalegrad.models import base
 from scalegrad.models.gguf_header import read_header
-from scalegrad.models.start import start_ids
-from scalegrad.options import DTYPES
 
 if TYPE_CHECKING:
     import torch
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """How a model is loaded."""
+
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1, mps, …"""
+    dtype: str = "auto"
+    """auto, float32, bfloat16 or float16."""
+    trust_remote_code: bool = False
+    """Execute code that comes with the model."""
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {self.dtype!r}")
 
 
 def load(name: str, device: str = "auto", dtype: str = "auto", trust_remote_code: bool = False) -> tuple[Any, Any]:
@@ -224,3 +242,62 @@ def end_ids(model: Any) -> tuple[int, ...]:
     """The ids that end a text."""
     ends = model.generation_config.eos_token_id
     return () if ends is None else tuple(ends) if isinstance(ends, list) else (ends,)
+
+
+STARTS = ("auto", "yes", "no")
+
+
+def start_ids(tokenizer: Any, start: str = "auto") -> tuple[int, ...]:
+    """The ids to put before a text: none for most models, one for those that begin every text with a symbol.
+
+    "auto" is what the tokenizer does when it encodes a text with special tokens: Gemma's and Llama's put a symbol
+    before it, GPT-2's does not. "yes" takes the tokenizer's start symbol in any case, "no" takes none.
+    """
+    check_start(start)
+    if start == "no":
+        return ()
+    ids = _ids_before_a_text(tokenizer)
+    if ids or start == "auto":
+        return ids
+    if tokenizer.bos_token_id is None:
+        raise ValueError("start is yes, and the tokenizer has no start symbol")
+    return (tokenizer.bos_token_id,)
+
+
+def check_start(start: str) -> None:
+    """Refuse any other word, before a model is loaded."""
+    if start not in STARTS:
+        raise ValueError(f"start must be auto, yes or no, not {start!r}")
+
+
+def start_text(tokenizer: Any, ids: tuple[int, ...]) -> str | None:
+    """The symbol in letters, for records and sentences; None where there is none."""
+    return "".join(tokenizer.convert_ids_to_tokens(list(ids))) or None
+
+
+def start_sentence(tokenizer: Any, start: str, text: str | None) -> str:
+    """One line that says what a model was given, and how to have it otherwise."""
+    if text:
+        why = "the tokenizer adds it" if start == "auto" else f"--start {start}"
+        return f"start symbol: {text} before every text ({why}; --start no leaves it out)"
+    other = "" if tokenizer.bos_token is None else f"; --start yes puts {tokenizer.bos_token} before every text"
+    return f"start symbol: none ({'the tokenizer adds none' if start == 'auto' else '--start no'}{other})"
+
+
+def _ids_before_a_text(tokenizer: Any) -> tuple[int, ...]:
+    whole = list(tokenizer("a")["input_ids"])
+    alone = list(tokenizer("a", add_special_tokens=False)["input_ids"])
+    places = (at for at in range(len(whole)) if whole[at : at + len(alone)] == alone)
+    return tuple(whole[: next(places, 0)])
+
+
+def weights_checksum(model: Any) -> str:
+    """A checksum of every weight, the same on any device: names, shapes and the exact sum of the bits as integers."""
+    import torch
+
+    digest = hashlib.blake2b(digest_size=8)
+    whole = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    for name, weight in sorted(model.state_dict().items()):
+        bits = weight.detach().contiguous().view(whole[weight.element_size()]).sum(dtype=torch.int64).item()
+        digest.update(f"{name} {tuple(weight.shape)} {bits}\n".encode())
+    return digest.hexdigest()

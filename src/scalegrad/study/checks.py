@@ -6,8 +6,8 @@ import random
 from itertools import pairwise
 from pathlib import Path
 
-from scalegrad.data.problems import Problems
 from scalegrad.data.readers import name_of, nothing_in
+from scalegrad.data.records import Problems
 from scalegrad.study.completions import Completions, read_objects, texts_in
 from scalegrad.study.design import CHECK, Item
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from scalegrad.data.problems import Problems
 from scalegrad.data.readers import STANDARD_INPUT, kind_of, name_of, nothing_in, read_records, text_of
-from scalegrad.data.records import Record
+from scalegrad.data.records import Problems, Record
 
 
 @dataclass(frozen=True)

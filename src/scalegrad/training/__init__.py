@@ -10,10 +10,10 @@ from scalegrad._lazy import lazy
 from scalegrad.training.settings import Settings
 
 if TYPE_CHECKING:
-    from scalegrad.training.collate import Pad
+    from scalegrad.training.batches import Pad
     from scalegrad.training.fitting import Fitted, fit
-    from scalegrad.training.progress import training_progress
+    from scalegrad.training.trainer import Reporter
 else:
-    __getattr__, __dir__ = lazy(__name__, collate="Pad", fitting="Fitted fit", progress="training_progress")
+    __getattr__, __dir__ = lazy(__name__, batches="Pad", fitting="Fitted fit", trainer="Reporter")
 
-__all__ = ["Fitted", "Pad", "Settings", "fit", "training_progress"]
+__all__ = ["Fitted", "Pad", "Reporter", "Settings", "fit"]

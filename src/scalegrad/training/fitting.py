@@ -19,10 +19,9 @@ from scalegrad.integrations import hf
 from scalegrad.models.memory import out_of_memory
 from scalegrad.objectives import Objective
 from scalegrad.runs import Run, rows_of
-from scalegrad.runs.process_memory import forget_peak, give_back_memory, peak_bytes
+from scalegrad.runs.environment import forget_peak, give_back_memory, peak_bytes
 from scalegrad.training import checkpoints
-from scalegrad.training.batches import BatchSampler, TrainingBatches, batches_in_epoch, shuffled
-from scalegrad.training.collate import Pad
+from scalegrad.training.batches import BatchSampler, Pad, TrainingBatches, batches_in_epoch, shuffled
 from scalegrad.training.saving import save_model
 from scalegrad.training.settings import Settings
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalegrad.integrations.card import write_card
+from scalegrad.integrations.hf import write_card
 from scalegrad.runs import Run
 from scalegrad.training import checkpoints
 

@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-from scalegrad.options import DTYPES, MACHINE, SAVING, option
+from scalegrad.models.pretrained import DTYPES
+from scalegrad.options import MACHINE, SAVING, option
 
 SCHEDULES = ("linear", "cosine", "constant", "constant_with_warmup", "inverse_sqrt")
 

@@ -20,6 +20,7 @@ from transformers import Trainer, TrainerCallback
 from scalegrad.integrations import hf
 from scalegrad.integrations.labels import IGNORED
 from scalegrad.runs import Run
+from scalegrad.runs.progress import Progress
 from scalegrad.training import checkpoints
 from scalegrad.training.batches import TrainingBatches
 from scalegrad.training.settings import Settings
@@ -296,3 +297,26 @@ class _Pace(TrainerCallback):  # type: ignore[misc]
 
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
+
+
+class Reporter(TrainerCallback):  # type: ignore[misc]
+    """Reports what is trained, with the last figures, its step and all steps; each validation by its batches."""
+
+    def __init__(self, progress: Progress, what: str) -> None:
+        self.progress, self.what = progress, what
+        self.figures: dict[str, str] = {}
+        self.validated = 0  # batches of this validation
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        known = {"nll": "NLL {:.3f}", "seen_mass": "seen {:.1%}", "eval_ppl": "validation ppl {:.2f}"}
+        self.figures |= {key: text.format(logs[key]) for key, text in known.items() if key in logs}
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.progress(" · ".join([self.what, *self.figures.values()]), state.global_step, state.max_steps)
+
+    def on_prediction_step(self, args: Any, state: Any, control: Any, eval_dataloader: Any, **_: Any) -> None:
+        self.validated += 1
+        self.progress(f"{self.what}: validating (batches)", self.validated, len(eval_dataloader))
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.validated = 0

@@ -137,7 +137,7 @@ def test_a_trained_captioner_describes_images_and_is_scored(trained, tmp_path, c
 
 def test_scoring_on_images_keeps_their_features(trained, tmp_path, capsys, monkeypatch):
     """Beside a run, where training would look for them; beside the paragraphs if the captioner is no run."""
-    from scalegrad.data.problems import Problems
+    from scalegrad.data.records import Problems
     from scalegrad.tasks.captioning import extraction
     from scalegrad.tasks.captioning.features import open_features
 

@@ -7,7 +7,7 @@ import torch
 import transformers as hf
 from PIL import Image
 
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 from scalegrad.tasks.captioning.extraction import extract, features_of, images_in, load_extractor, read_image
 from scalegrad.tasks.captioning.scenes import make_scene
 

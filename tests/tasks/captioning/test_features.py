@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 from scalegrad.tasks.captioning.dataset import examples_of
 from scalegrad.tasks.captioning.features import open_features
 from scalegrad.tasks.captioning.paragraphs import Captioned

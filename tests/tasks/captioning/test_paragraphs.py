@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 from scalegrad.tasks.captioning.paragraphs import VISUAL_GENOME_SIZES, Captioned, check_sizes, read_coco
 from scalegrad.tasks.captioning.vocabulary import build_tokenizer, join_words, paragraph_words, text_of
 

@@ -48,8 +48,8 @@ def test_a_text_file_is_one_text_cut_every_n_tokens(tmp_path, tokenizer):
 
 
 def test_long_texts_are_encoded_in_pieces_without_loss(tmp_path, tokenizer, monkeypatch):
-    monkeypatch.setattr("scalegrad.tasks.open_ended.encoding._PIECE", 50)
-    monkeypatch.setattr("scalegrad.tasks.open_ended.encoding._BATCH", 3)
+    monkeypatch.setattr("scalegrad.tasks.open_ended.examples._PIECE", 50)
+    monkeypatch.setattr("scalegrad.tasks.open_ended.examples._BATCH", 3)
     text = "".join(f"Line {i} of a story that goes on and on.\n" for i in range(30))
     (tmp_path / "a.txt").write_text(text)
     found = read_examples([str(tmp_path / "a.txt")], tokenizer, length=10_000)
@@ -133,8 +133,8 @@ def test_the_same_text_is_read_and_encoded_once(tmp_path, tokenizer, monkeypatch
 
 
 def test_reading_and_tokenising_are_reported(tmp_path, tokenizer, monkeypatch):
-    monkeypatch.setattr("scalegrad.tasks.open_ended.encoding._PIECE", 2_000)
-    monkeypatch.setattr("scalegrad.tasks.open_ended.encoding._BATCH_CHARACTERS", 5_000)
+    monkeypatch.setattr("scalegrad.tasks.open_ended.examples._PIECE", 2_000)
+    monkeypatch.setattr("scalegrad.tasks.open_ended.examples._BATCH_CHARACTERS", 5_000)
     text = "The horses are brown.\n" * 1_000
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(text)

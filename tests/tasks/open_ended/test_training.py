@@ -14,7 +14,7 @@ from scalegrad.runs import Run
 from scalegrad.tasks.open_ended import data, training
 from scalegrad.tasks.open_ended.config import TrainConfig
 from scalegrad.tasks.open_ended.training import train
-from scalegrad.training import Settings, training_progress
+from scalegrad.training import Reporter, Settings
 from tests.tasks.open_ended.conftest import tiny_model
 
 QUICK = Settings(max_steps=2, batch=2, tracker=())
@@ -68,7 +68,7 @@ def test_the_second_run_of_a_sweep_reads_nothing_again(saved, text_file, tmp_pat
     monkeypatch.setattr(training, "load_tokenizer", counting(training.load_tokenizer, loads))
     monkeypatch.setattr(data, "read_records", counting(data.read_records, reads))
     config = TrainConfig(str(saved), (str(text_file),), length=32, settings=QUICK)
-    report = training_progress(lambda *call: calls.append(call), "mle")
+    report = Reporter(lambda *call: calls.append(call), "mle")
     first = train(replace(config, objective=parse("mle")), tmp_path / "mle", callbacks=[report])
     second = train(replace(config, objective=parse("sg=0.5")), tmp_path / "sg")
     assert (len(loads), len(reads)) == (1, 1)

@@ -70,7 +70,8 @@ def compare(
     here = data[
         (data["corpus"].isna() | (data["corpus"] == corpus)) & (data["split"].isna() | (data["split"] == split))
     ]
-    here = _one_size(_one_size(here, "window", window), "new_tokens", new_tokens)
+    if not here.empty:
+        here = _one_size(_one_size(here, "window", window), "new_tokens", new_tokens)
     settings = _settings(here, runs)
     texts = _reader(corpus, split)
     systems = [system for setting in settings for system in _systems(setting, texts, training)]

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 from scalegrad.tasks.captioning.features import Features
 from scalegrad.tasks.captioning.paragraphs import Captioned
 from scalegrad.tasks.captioning.vocabulary import paragraph_words
-from scalegrad.training.collate import Pad
+from scalegrad.training.batches import Pad
 
 MOST_TOKENS = 175
 POOL = 16  # batches that are sorted by length together

@@ -21,7 +21,7 @@ from scalegrad.tasks.captioning.scoring import BETAS, TRIGRAMS, choose_beta, des
 from scalegrad.tasks.captioning.splits import Scenes, Source, forget_splits, load_splits
 from scalegrad.tasks.captioning.training import SCENES, SCENES_LARGE, Recipe, record, train_captioner
 from scalegrad.tasks.captioning.vocabulary import build_tokenizer
-from scalegrad.training import training_progress
+from scalegrad.training import Reporter
 
 PLAIN, BLOCKED = Greedy(), Greedy(soft_block=TRIGRAMS)  # every captioner, each with the β that suits it best
 TWIN = Greedy(gamma=0.5)  # MLE under ScaleGrad's penalty
@@ -132,7 +132,7 @@ def train_and_score(captioning: Captioning, progress: Progress | None = None) ->
         captioning.recipe,
         seed=captioning.seed,
         regions_from=splits.regions_from,
-        callbacks=[training_progress(progress, name)] if progress else [],
+        callbacks=[Reporter(progress, name)] if progress else [],
     )
     _measure_people(run, captioning.source.about()["name"], splits.test)
     model = fitted.model.eval()

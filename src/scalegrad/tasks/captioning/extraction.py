@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor
 
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 from scalegrad.extras import need
 from scalegrad.models.pretrained import find_device
 from scalegrad.runs import replacing

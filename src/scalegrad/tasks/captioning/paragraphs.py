@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scalegrad.counts import counted
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 
 # The published splits of the paragraph corpus (Krause et al. 2017): so many images each.
 VISUAL_GENOME_SIZES = {"train": 14_575, "val": 2_487, "test": 2_489}

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 from scalegrad.runs.progress import Progress, bind
 from scalegrad.tasks.captioning.dataset import Example, examples_of
 from scalegrad.tasks.captioning.extraction import SCENES, extract, features_of, load_extractor

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from scalegrad import objectives
 from scalegrad.decoding.strategies import Greedy, Strategy, parse
-from scalegrad.models.start import check_start
+from scalegrad.models.pretrained import check_start
 from scalegrad.objectives import Objective
 from scalegrad.options import DATA, MACHINE, OPTIMISER, Batch, Model, option, parsed
 from scalegrad.training.settings import Settings

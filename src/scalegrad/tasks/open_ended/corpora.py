@@ -21,8 +21,8 @@ from scalegrad.data import (
     read_texts,
     wikitext103,
 )
-from scalegrad.data.problems import Problems
 from scalegrad.data.readers import STANDARD_INPUT, kind_of, name_of
+from scalegrad.data.records import Problems
 from scalegrad.metrics import clean_up_spaces, repetition
 from scalegrad.runs.progress import Progress
 

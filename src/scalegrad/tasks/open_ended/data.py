@@ -13,16 +13,23 @@ import numpy as np
 
 from scalegrad.data import encode_corpus, wikitext2, wikitext103
 from scalegrad.data.blocks import tokenizer_checksum
-from scalegrad.data.latest import Latest, file_identity
-from scalegrad.data.problems import Problems
-from scalegrad.data.readers import STANDARD_INPUT, SUFFIXES, files_of, kind_of, nothing_in, read_records, text_of
-from scalegrad.data.records import Record
+from scalegrad.data.readers import (
+    STANDARD_INPUT,
+    SUFFIXES,
+    Latest,
+    file_identity,
+    files_of,
+    kind_of,
+    nothing_in,
+    read_records,
+    text_of,
+)
+from scalegrad.data.records import Problems, Record
 from scalegrad.decoding import start_ids
 from scalegrad.extras import need
 from scalegrad.runs.progress import Progress
 from scalegrad.tasks.open_ended.config import Fields
-from scalegrad.tasks.open_ended.encoding import Pair, encode_pairs, encode_texts
-from scalegrad.tasks.open_ended.examples import Examples, Ids, room_in
+from scalegrad.tasks.open_ended.examples import Examples, Ids, Pair, encode_pairs, encode_texts, room_in
 
 EMBEDDED: dict[str, Callable[[], str]] = {
     "wikitext-2": wikitext2,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from scalegrad import objectives
 from scalegrad.extras import need
-from scalegrad.models.pretrained import check_causal, is_run
-from scalegrad.options import FLAT, AsJson, Loading, Model, Overwrite, SkipBad, option
+from scalegrad.models.pretrained import Loading, check_causal, is_run
+from scalegrad.options import FLAT, AsJson, Model, Overwrite, SkipBad, option
 from scalegrad.runs.terminal import bars, quiet_transformers, status
 from scalegrad.tasks.open_ended.config import Evaluation
 
@@ -55,7 +55,7 @@ def command(
         need(module, extra="complete")
     quiet_transformers()
     from scalegrad import decoding
-    from scalegrad.models.start import start_sentence
+    from scalegrad.models.pretrained import start_sentence
     from scalegrad.tasks.open_ended.evaluation import evaluate, evaluate_run, saved_gamma
 
     run = Run.open(Path(model).expanduser()) if is_run(model) else None

@@ -18,7 +18,7 @@ from scalegrad import objectives
 from scalegrad.counts import counted
 from scalegrad.data import gpt2_tokenizer, read_texts
 from scalegrad.decoding import Prefix, Strategy, complete, prefixes_from_ids, start_ids
-from scalegrad.models.start import start_text
+from scalegrad.models.pretrained import start_text
 from scalegrad.runs import Row, Run, rows_of, samples_name, write_lines
 from scalegrad.runs.progress import Progress, bind
 from scalegrad.tasks.open_ended.config import Evaluation

@@ -133,11 +133,11 @@ def _name(config: TrainConfig) -> str:
 def _train(config: TrainConfig, folder: Path, overwrite: bool, skip_bad: bool, printed: set[str]) -> Fitted:
     from scalegrad.data import Problems
     from scalegrad.tasks.open_ended.training import train
-    from scalegrad.training import training_progress
+    from scalegrad.training import Reporter
 
     with bars() as progress:
         shown = progress if os.environ.get("RANK", "0") == "0" else None
-        callbacks = [training_progress(shown, str(folder))] if shown else []
+        callbacks = [Reporter(shown, str(folder))] if shown else []
 
         def log(line: str) -> None:
             if shown and line not in printed:

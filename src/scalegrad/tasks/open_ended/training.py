@@ -12,13 +12,11 @@ import torch
 
 from scalegrad.counts import counted
 from scalegrad.data import Problems, gpt2_tokenizer
-from scalegrad.data.latest import Latest, file_identity
+from scalegrad.data.readers import Latest, file_identity
 from scalegrad.decoding import load, load_tokenizer
-from scalegrad.decoding.completion import weights_checksum
 from scalegrad.extras import need
 from scalegrad.models import base
-from scalegrad.models.pretrained import check_vocabulary, load_config
-from scalegrad.models.start import start_text
+from scalegrad.models.pretrained import check_vocabulary, load_config, start_text, weights_checksum
 from scalegrad.runs import Places, Run, check_writable_folder, flat_config, same_setting
 from scalegrad.runs.atomic import plain
 from scalegrad.runs.progress import Progress
@@ -55,7 +53,7 @@ def train(
     """Train as `config` says into the run's folder `out`; the same call again goes on, or loads what is finished.
 
     `problems` says what of records that cannot be read (`read_examples`). `progress` is told what is read and prepared
-    before the first step, `callbacks` (`training.training_progress`) of steps and validations. `log` gets a line each
+    before the first step, `callbacks` (`training.Reporter`) of steps and validations. `log` gets a line each
     on the data, what was left out of it, the start symbol and the validation.
     """
     log = log or (lambda _: None)

@@ -16,9 +16,9 @@ from scalegrad import objectives
 from scalegrad.counts import counted
 from scalegrad.decoding.strategies import check_new_tokens, parse
 from scalegrad.extras import need
-from scalegrad.models.pretrained import find_place, is_run
+from scalegrad.models.pretrained import Loading, find_place, is_run
 from scalegrad.objectives import Objective
-from scalegrad.options import FLAT, AsJson, Batch, Html, Loading, Model, Overwrite, SkipBad, Stream, option, several
+from scalegrad.options import FLAT, AsJson, Batch, Html, Model, Overwrite, SkipBad, Stream, option, several
 from scalegrad.runs.terminal import bars, plain_warnings, quiet_transformers, status
 from scalegrad.tasks.summarization.config import STOCHASTIC, Evaluation, Task
 from scalegrad.tasks.summarization.recipes import RECIPES, Recipe
@@ -76,7 +76,7 @@ def train(
         need(module, extra="summarize")
     quiet_transformers()
     from scalegrad.tasks.summarization.training import train as train_all
-    from scalegrad.training import training_progress
+    from scalegrad.training import Reporter
 
     problems = Problems(skip_bad)
     task = replace(task, recipe=_recipe(recipe, task.model, seed, max_steps))
@@ -86,7 +86,7 @@ def train(
             objective,
             out,
             overwrite=overwrite,
-            callbacks=lambda stage: [training_progress(progress, stage)],
+            callbacks=lambda stage: [Reporter(progress, stage)],
             problems=problems,
             progress=progress,
         )

@@ -7,7 +7,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from scalegrad.decoding.strategies import Beam, check_new_tokens, parse
-from scalegrad.options import DTYPES, Batch, option
+from scalegrad.models.pretrained import DTYPES
+from scalegrad.options import Batch, option
 from scalegrad.tasks.summarization.recipes import Recipe, finetune
 
 if TYPE_CHECKING:

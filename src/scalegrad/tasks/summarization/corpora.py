@@ -10,7 +10,7 @@ from typing import Any
 
 from scalegrad.data.embedded import scitldr
 from scalegrad.data.pairs import Pair, hub_pairs, read_pairs, split_files
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 from scalegrad.runs.progress import Progress
 
 DEFAULT = "scitldr"

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from scalegrad.counts import are, counted
 from scalegrad.data.pairs import Pair
 from scalegrad.tasks.summarization.batching import TARGET_TOKENS
-from scalegrad.training.collate import Pad
+from scalegrad.training.batches import Pad
 
 IGNORED = -100
 PROMPT = "{article}\n\nSummary:"

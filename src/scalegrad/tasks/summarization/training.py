@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from scalegrad.data.pairs import Pair
-from scalegrad.data.problems import Problems
+from scalegrad.data.records import Problems
 from scalegrad.models import base
 from scalegrad.objectives import Objective
 from scalegrad.objectives import parse as parse_objective
