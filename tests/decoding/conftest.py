@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import TemperatureLogitsWarper, TopKLogitsWarper  # noqa: F401 - slow to load, not in a test's time
 
 CAUSAL = ("gpt2", "llama")
 ENCODER_DECODER = ("t5", "bart")

@@ -218,7 +218,8 @@ def summarize(recorder: Recorder) -> None:
         "summarize train TMP/bert --out TMP/tldr --recipe small --limit 8 --max-steps 2 -o mle -o sg=0.8 --json",
     )
     run("summarize evaluate", "summarize evaluate TMP/tldr --limit 2 --beta 0 --beta 1 --strategy top_k=40 --json")
-    run("summarize summarize", "summarize write TMP/tldr/mle-seed-0 TMP/articles.jsonl --new-tokens 8 --skip-bad", lines=True)
+    how = "TMP/tldr/mle-seed-0 TMP/articles.jsonl --new-tokens 8 --skip-bad"
+    run("summarize summarize", f"summarize write {how}", lines=True)
 
 
 def caption(recorder: Recorder) -> None:
