@@ -56,9 +56,11 @@ def test_other_settings_need_another_folder_or_overwrite(little_text, tmp_path, 
     run = Run.create(out / "mle-seed-0", {"task": "another"})
     run.finish({})
     small = ["--max-steps=1", "--prefixes=1", *SMALL[1:2], *SMALL[3:]]
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as ended:
         main(["demo", f"--out={out}", *small])
+    assert ended.value.code == 2
     assert "overwrite it (--overwrite)" in capsys.readouterr().err
+    assert [path.name for path in out.iterdir()] == ["mle-seed-0"]  # said before the others are trained
     main_returns(["demo", f"--out={out}", *small, "--overwrite"])
     assert Run.open(run.path).config["task"] == "open_ended"
 

@@ -17,7 +17,7 @@ from scalegrad.runs.progress import Progress
 from scalegrad.tasks.open_ended.config import Evaluation, TrainConfig
 from scalegrad.tasks.open_ended.corpora import NEW_TOKENS, Corpus, find_corpus
 from scalegrad.tasks.open_ended.evaluation import evaluate_run, is_measured, saved_gamma
-from scalegrad.tasks.open_ended.training import find_finished, train
+from scalegrad.tasks.open_ended.training import check_folder, find_finished, train
 from scalegrad.training import Reporter
 
 
@@ -108,8 +108,11 @@ def run_jobs(
 ) -> list[Run]:
     """Do what is not done yet of `jobs` by `scalegrad.runs.run_jobs`, into folders of their names; their runs.
 
-    Where a mistake of the user's fails them all, such as a missing file, that mistake is raised.
+    A folder that holds a run of another config is refused before anything starts. Where a mistake of the user's fails
+    them all, such as a missing file, that mistake is raised.
     """
+    for job in jobs if not overwrite else ():
+        check_folder(job.config, folder / job.name)
     waiting = [
         runner.Job(job.name, run_job, (job, folder, overwrite), partial(is_done, job, folder, overwrite))
         for job in jobs

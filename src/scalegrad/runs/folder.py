@@ -90,7 +90,7 @@ class Run:
             run._clear()
             starts = None
         elif (run.path / "config.json").exists():
-            run._check_same(cls.open(run.path).config, places or {})
+            cls.open(run.path).check_same(run.config, places or {})
         if not run.finished:
             # The mark of a run before all else: a kill after any of these lines leaves a folder to go on in.
             run.save("environment", {"starts": [*(starts or []), environment()]})
@@ -210,11 +210,12 @@ class Run:
     def _file(self, name: str) -> Path:
         return self.path / (name if name.endswith((".json", ".jsonl")) else f"{name}.json")
 
-    def _check_same(self, found: Mapping[str, Any], places: Places) -> None:
-        before, now = flat_config(found), flat_config(self.config)
-        for key in [*before, *(key for key in now if key not in before)]:
+    def check_same(self, config: Mapping[str, Any], places: Places, keys: Iterable[str] | None = None) -> None:
+        """Refuse another config than the run's: the first key that differs, of `keys` or of all."""
+        before, now = flat_config(self.config), flat_config(plain(config))
+        for key in keys or dict.fromkeys((*before, *now)):
             if not same_setting(key, before.get(key), now.get(key), places):
-                old, new = json.dumps(before.get(key), ensure_ascii=False), json.dumps(now.get(key), ensure_ascii=False)
+                old, new = (json.dumps(values.get(key), ensure_ascii=False) for values in (before, now))
                 raise ValueError(
                     f"{self.path} holds another run: its {key} is {old}, not {new}; name another folder, or overwrite "
                     "it (--overwrite)"

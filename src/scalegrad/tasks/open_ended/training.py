@@ -237,6 +237,13 @@ def find_finished(config: TrainConfig, out: str | Path, *, elsewhere: bool = Fal
     return run if same else None
 
 
+def check_folder(config: TrainConfig, out: str | Path) -> None:
+    """Refuse a folder that holds a run of another config; what only model and data tell, `train` compares."""
+    if (Path(out) / "config.json").is_file():
+        asked = _asked(config)
+        Run.open(out).check_same(asked, PLACES, keys=[key for key in flat_config(asked) if key != "model"])
+
+
 def _absolute(paths: Any) -> bool:
     return all(Path(str(path)).is_absolute() for path in (paths if isinstance(paths, list) else [paths]))
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from scalegrad.runs import process_memory
 from scalegrad.runs.environment import forget_peak, give_back_memory, peak_bytes, resident_bytes
 
 MIB = 2**20
@@ -28,7 +27,7 @@ def test_where_the_system_does_not_let_it_that_is_said(monkeypatch):
         def write_text(self, *given, **named):
             raise PermissionError(self)
 
-    monkeypatch.setattr(process_memory, "Path", Refuses)
+    monkeypatch.setattr(sys.modules["scalegrad.runs.environment"], "Path", Refuses)
     assert not forget_peak()
     monkeypatch.setattr(sys, "platform", "win32")
     give_back_memory()  # no C library to ask there
