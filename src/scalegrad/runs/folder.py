@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from scalegrad._places import same_place
+from scalegrad.objectives import parse
 from scalegrad.runs.atomic import append_lines, check_writable_folder, line, plain, write_json, write_lines
 from scalegrad.runs.environment import environment
 from scalegrad.runs.rows import FILE, KEY, Row, read_rows, write_rows
@@ -37,7 +38,7 @@ _FIRST = (
     "done.json",
     "metrics.jsonl",
     "evaluations.jsonl",
-    "results.jsonl",
+    FILE,
     "checkpoints",
     "model",
     "adapter",
@@ -165,8 +166,6 @@ class Run:
 
     def about(self) -> dict[str, Any]:
         """The fields of its rows that the run itself gives: task, model, objective, strength, seed, selected step."""
-        from scalegrad.objectives import parse  # loads torch
-
         objective = parse(str(self.config["objective"])) if self.config.get("objective") else None
         step = self.load("done").get("selected_step") if self.finished else None
         return {
